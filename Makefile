@@ -24,7 +24,7 @@ $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "needs Python 3.11 or newer, '$(PYTHON)' is: $$($(PYTHON) --version 2>&1); try: make PYTHON=python3.12" >&2; exit 1; }
 	$(say) 'making $(VENV)'
-	@$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 # What the services and the client need, and the project itself in editable mode.
 $(VENV)/.runtime: requirements/runtime.txt requirements/build.txt pyproject.toml | $(VENV)/bin/python
