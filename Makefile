@@ -67,7 +67,7 @@ check: $(VENV)/.dev $(VENV_GEN)/.ready ## lint, format, strict types, imports, p
 	$(say) 'mypy'
 	@$(VENV)/bin/mypy --no-error-summary
 	$(say) 'import contracts'
-	@$(VENV)/bin/lint-imports > $(VENV)/lint-imports.log || { cat $(VENV)/lint-imports.log; exit 1; }
+	@$(VENV)/bin/lint-imports --no-logo > $(VENV)/lint-imports.log || { cat $(VENV)/lint-imports.log; exit 1; }
 	$(say) 'protos'
 	@$(VENV)/bin/buf lint
 	@$(VENV)/bin/buf format --diff --exit-code
