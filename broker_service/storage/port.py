@@ -3,17 +3,20 @@
 Two ideas carry it (docs/decisions/0003-storage-port.md):
 
 * **One commit.** `Store.commit` writes log entries of any number of sessions together with all the
-  private bookkeeping that belongs to them (request ledger, due work, inbox and list rows, snapshots),
-  all or nothing. A store may join concurrent writes into one transaction ("group commit"), but a
-  conflict in one write never fails another. When `commit` returns, the write is durable (E4).
-* **One claim.** Whatever somebody has to take up later (a pending run, a timer, a webhook) is a row of
-  *work*, due at an instant, held by at most one owner under a lease, with a fence that grows with every
-  hand-over. `Store.claim` is the only way to take work that another owner may hold.
+  private bookkeeping that belongs to them (request ledger, due work, inbox and list rows,
+  snapshots), all or nothing. A store may join concurrent writes into one transaction ("group
+  commit"), but a conflict in one write never fails another. When `commit` returns, the write is
+  durable (E4).
+* **One claim.** Whatever somebody has to take up later (a pending run, a timer, a webhook) is a
+  row of *work*, due at an instant, held by at most one owner under a lease, with a fence that
+  grows with every hand-over. `Store.claim` is the only way to take work that another owner may
+  hold.
 
-The log of a session has two kinds of entries. An *event* moves the session's version, which optimistic
-appends are checked against. A *delta* (streamed text) does not, so that a stop never loses against
-the stream that it wants to stop. Both share one *position*, given by the store at commit, growing
-without gap from 1 within a session: that is what watchers read by and cursors name (W1).
+The log of a session has two kinds of entries. An *event* moves the session's version, which
+optimistic appends are checked against. A *delta* (streamed text) does not, so that a stop never
+loses against the stream that it wants to stop. Both share one *position*, given by the store at
+commit, growing without gap from 1 within a session: that is what watchers read by and cursors name
+(W1).
 
 Entries are opaque bytes to a store: the public event, encoded once, without its position.
 """
@@ -42,8 +45,8 @@ class EntryKind(Enum):
 class Entry:
     """A log entry to append.
 
-    `node_id` is the prompt or run that it belongs to ("" for the session itself) and `message_id` the
-    message whose content it is ("" for none): what `read_nodes` and compaction go by.
+    `node_id` is the prompt or run that it belongs to ("" for the session itself) and `message_id`
+    the message whose content it is ("" for none): what `read_nodes` and compaction go by.
     """
 
     kind: EntryKind
@@ -68,7 +71,7 @@ class WorkKind(Enum):
     """What can fall due. The id of a work row is unique within its session and kind."""
 
     RUN = 1  # a run that waits for, or is held by, a broker's dispatcher; id: the run's
-    TIMER = 2  # an instant at which a command is due (expiry, grace, unclaimed, ...); id: the timer's
+    TIMER = 2  # an instant at which a command is due (expiry, grace, ...); id: the timer's
 
 
 class WorkKey(NamedTuple):
@@ -81,8 +84,8 @@ class WorkKey(NamedTuple):
 class Fence:
     """A condition on a write: `work` is still held by `owner` under exactly this `token` (R3, S2).
 
-    A stalled broker that wakes up after its lease was taken over can therefore write nothing. A lease
-    that has run out but was not taken over still holds.
+    A stalled broker that wakes up after its lease was taken over can therefore write nothing. A
+    lease that has run out but was not taken over still holds.
     """
 
     work: WorkKey
@@ -94,10 +97,10 @@ class Fence:
 class Append:
     """Entries for one session.
 
-    `expected_version`: the session's version that the decision was made from; 0 creates the session;
-    None only for writes of deltas alone, which have to carry a `fence`. The append that creates a
-    session holds at least one event. Without entries it stores nothing and only makes the rest of its
-    write conditional on version and fence.
+    `expected_version`: the session's version that the decision was made from; 0 creates the
+    session; None only for writes of deltas alone, which have to carry a `fence`. The append that
+    creates a session holds at least one event. Without entries it stores nothing and only makes
+    the rest of its write conditional on version and fence.
     """
 
     session: SessionKey
@@ -108,7 +111,8 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class PutWork:
-    """Create or replace a row of work. With an `owner` it is born claimed under lease `lease_until`.
+    """Create or replace a row of work. With an `owner` it is born claimed under lease
+    `lease_until`.
 
     The whole row is replaced, its token included: a writer that replaces work which was handed over
     before goes on counting from the token that it knows (R3).
@@ -141,8 +145,9 @@ class RequestKey(NamedTuple):
 class RememberRequest:
     """Remember the first answer to a request id. Fails the write if the key is already there (E1).
 
-    `fingerprint` identifies the request's meaning, `response` is the encoded answer, `keep_until` is
-    None for as long as the session lives. One that has run out (`keep_until` <= now) is not there.
+    `fingerprint` identifies the request's meaning, `response` is the encoded answer, `keep_until`
+    is None for as long as the session lives. One that has run out (`keep_until` <= now) is not
+    there.
     """
 
     key: RequestKey
@@ -247,7 +252,8 @@ class RecordedRequest:
 
 @dataclass(frozen=True, slots=True)
 class SessionListing:
-    """A page of session rows, newest first. `next_after` is the last row's place, None on the last page."""
+    """A page of session rows, newest first. `next_after` is the last row's place, None on the last
+    page."""
 
     rows: tuple[bytes, ...]
     next_after: tuple[int, str] | None
@@ -303,7 +309,8 @@ class StoreUnavailable(StoreError):
 
 
 class StoreUnusable(StoreUnavailable):
-    """The store cannot be served before a person has acted: damaged, of a newer schema, folder missing."""
+    """The store cannot be served before a person has acted: damaged, of a newer schema, folder
+    missing."""
 
 
 class UnsupportedStore(StoreError):
@@ -315,8 +322,8 @@ class StoreHeld(StoreError):
 
 
 CommitListener: TypeAlias = Callable[[SessionKey, int, tuple[StoredEntry, ...]], None]
-"""Called on the event loop after each durable commit, in order of position within a session, with the
-session, its last position, and the new entries; entries are empty when the commit was another
+"""Called on the event loop after each durable commit, in order of position within a session, with
+the session, its last position, and the new entries; entries are empty when the commit was another
 replica's, then a reader reads them. A listener must not block."""
 
 
@@ -328,20 +335,23 @@ class Store(Protocol):
         ...
 
     def listen(self, listener: CommitListener) -> None:
-        """Register a listener for durable commits. It is never called before the commit is durable (W1)."""
+        """Register a listener for durable commits. It is never called before the commit is durable
+        (W1)."""
         ...
 
     async def commit(self, write: Write) -> Committed:
         """Store the write, durably, all or nothing.
 
-        Raises FenceLost, RequestAlreadyRecorded, VersionConflict (looked at in this order), ValueError
-        for a write that breaks the rules above, or StoreUnavailable; then nothing of this write was
-        stored. If the caller is cancelled, the write may have been stored or not, but never in part.
+        Raises FenceLost, RequestAlreadyRecorded, VersionConflict (looked at in this order),
+        ValueError for a write that breaks the rules above, or StoreUnavailable; then nothing of
+        this write was stored. If the caller is cancelled, the write may have been stored or not,
+        but never in part.
         """
         ...
 
     async def load(self, session: SessionKey) -> Loaded | None:
-        """The newest snapshot and all events after it, or None for a session that does not exist."""
+        """The newest snapshot and all events after it, or None for a session that does not
+        exist."""
         ...
 
     async def read_events(self, session: SessionKey, after_version: int) -> tuple[StoredEntry, ...]:
@@ -357,8 +367,8 @@ class Store(Protocol):
     async def read_nodes(
         self, session: SessionKey, node_ids: Sequence[str]
     ) -> tuple[StoredEntry, ...]:
-        """All entries of these prompts and runs, in order of position. Served by an index: its cost does
-        not depend on the length of the session (F3, scenario 12)."""
+        """All entries of these prompts and runs, in order of position. Served by an index: its
+        cost does not depend on the length of the session (F3, scenario 12)."""
         ...
 
     async def read_message(self, session: SessionKey, message_id: str) -> tuple[StoredEntry, ...]:
@@ -380,8 +390,8 @@ class Store(Protocol):
     async def list_sessions(
         self, where: SessionFilter, after: tuple[int, str] | None, limit: int
     ) -> SessionListing:
-        """A page of sessions, newest `created_at` first (ties: by id, descending); stable while others
-        are added."""
+        """A page of sessions, newest `created_at` first (ties: by id, descending); stable while
+        others are added."""
         ...
 
     async def list_interactions(
@@ -402,7 +412,8 @@ class Store(Protocol):
         ...
 
     async def renew(self, owner: str, works: Sequence[WorkKey], lease_until: int) -> set[WorkKey]:
-        """Prolong leases that `owner` still holds; answers which those are (a missing one is lost)."""
+        """Prolong leases that `owner` still holds; answers which those are (a missing one is
+        lost)."""
         ...
 
     async def next_due(self, kind: WorkKind) -> int | None:
