@@ -1,6 +1,8 @@
 # `make` alone lists what there is. Everything is installed into folders of this checkout.
 PYTHON ?= python3
 VENV := .venv
+# What is typed in the demo when no person is there (make wheel-test).
+DEMO_ANSWERS := /dev/null
 export VENV_GEN := .venv-gen
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -102,7 +104,7 @@ wheel: $(VENV)/.dev ## the wheel, into dist/
 	@ls dist/*.whl
 
 wheel-test: wheel ## the wheel, alone in an empty environment, runs the demo
-	@tools/wheel_test.sh
+	@tools/wheel_test.sh < $(DEMO_ANSWERS)
 
 clean: ## remove environments, builds and caches
 	@rm -rf $(VENV) $(VENV_GEN) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
