@@ -16,7 +16,7 @@ from typing import NoReturn, TypeAlias
 
 from turngate_core.number import Number
 
-JsonValue: TypeAlias = "None | bool | str | Number | list[JsonValue] | dict[str, JsonValue]"
+JsonValue: TypeAlias = "bool | str | Number | list[JsonValue] | dict[str, JsonValue] | None"
 
 DEFAULT_MAX_BYTES = 256 * 1024
 DEFAULT_MAX_DEPTH = 64
