@@ -395,3 +395,27 @@ def _size(schema: dict[str, JsonValue], key: str) -> int | None:
     if compare_numbers(value, Number("0")) == -1 or compare_numbers(value, _GREATEST_SIZE) == 1:
         return None
     return int(float(value.literal))
+
+
+def canonical_property(field: FormField) -> dict[str, JsonValue]:
+    """A field as JSON Schema, in canonical form: options where they belong, formats by name."""
+    prop: dict[str, JsonValue] = {}
+    match field:
+        case StringField():
+            prop["type"] = "string"
+            if field.options is not None:
+                prop["enum"] = [option.value for option in field.options]
+            if field.format is not None:
+                prop["format"] = field.format.value
+        case NumberField():
+            prop["type"] = "integer" if field.integer else "number"
+        case BooleanField():
+            prop["type"] = "boolean"
+        case ListField():
+            items: dict[str, JsonValue] = {"type": "string"}
+            if field.options is not None:
+                items["enum"] = [option.value for option in field.options]
+            prop["type"], prop["items"] = "array", items
+    if field.default is not None:
+        prop["default"] = list(field.default) if isinstance(field.default, tuple) else field.default
+    return prop
