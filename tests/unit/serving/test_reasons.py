@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-from turngate.v1 import error_reason_pb2
 
+from turngate.v1 import error_reason_pb2
 from turngate_core.errors import CODES, Code, Reason, Refusal
 
 PROTO = Path(__file__).parents[3] / "protos" / "turngate" / "v1" / "error_reason.proto"
