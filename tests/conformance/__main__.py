@@ -1,0 +1,3 @@
+from tests.conformance.runner import main
+
+main()
