@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import assert_never
 
 from turngate_core.formats import fits_format
-from turngate_core.forms import BooleanField, Form, FormField, ListField, NumberField, StringField
+from turngate_core.form_fields import (
+    BooleanField,
+    Form,
+    FormField,
+    ListField,
+    NumberField,
+    StringField,
+)
 from turngate_core.json_text import DEFAULT_LIMITS, JsonLimits, JsonTextError, JsonValue, parse
 from turngate_core.number import Number, compare_numbers, is_integral
 from turngate_core.violations import Violation, pointer

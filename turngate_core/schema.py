@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import TypeAlias
 
 import jsonschema_rs
@@ -73,6 +74,16 @@ class Schema:
             if len(found) >= MAX_VIOLATIONS:
                 break
         return list(found.values())[:MAX_VIOLATIONS]
+
+
+def validate(schema: str, text: str, limits: JsonLimits = DEFAULT_LIMITS) -> list[Violation]:
+    """`Schema(schema).violations(text)`; the schemas used last are kept compiled."""
+    return _compiled(schema).violations(text, limits)
+
+
+@lru_cache(maxsize=256)
+def _compiled(schema: str) -> Schema:
+    return Schema(schema)
 
 
 def _violations(error: jsonschema_rs.ValidationError) -> list[Violation]:
