@@ -156,6 +156,10 @@ class Writer:
                 self._commit_apart(jobs, error)
             else:
                 self._undo(jobs, store_error(error))
+        except MemoryError:
+            self._undo(
+                jobs, StoreUnavailable("the store is unavailable: there is not enough memory")
+            )
         except (ArithmeticError, TypeError, ValueError) as error:
             # A write with values that cannot be stored: an integer over 64 bits, half a surrogate
             # pair.
@@ -171,8 +175,8 @@ class Writer:
             job.run(transaction)
         now = self._now()
         if now >= self._next_sweep:
-            transaction.sweep()
-            self._next_sweep = now + _SWEEP_EVERY
+            more = transaction.sweep()
+            self._next_sweep = now if more else now + _SWEEP_EVERY
         transaction.finish()
         self._connection.execute("COMMIT")
 

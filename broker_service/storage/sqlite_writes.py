@@ -156,14 +156,15 @@ class Transaction:
                 held.add(work)
         return held
 
-    def sweep(self) -> None:
-        """Forget requests that have run out, a bounded number of them."""
-        self._connection.execute(
+    def sweep(self) -> bool:
+        """Forget requests that have run out, a bounded number of them; answers if more are left."""
+        forgotten = self._connection.execute(
             "DELETE FROM requests WHERE (tenant_id, session_id, principal, method, request_id) IN"
             " (SELECT tenant_id, session_id, principal, method, request_id FROM requests"
             " WHERE keep_until <= ? ORDER BY keep_until LIMIT ?)",
             (self._now(), _SWEEP_ROWS),
         )
+        return forgotten.rowcount == _SWEEP_ROWS
 
     def finish(self) -> None:
         """Store what was gathered."""
