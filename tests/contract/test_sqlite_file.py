@@ -155,7 +155,7 @@ async def test_damage_inside_the_file_is_named_by_writes_and_reads(path: Path) -
     for version in range(40):
         await store.commit(write(event("x" * 1_000, "r1", "m1"), at=version))
     await store.close()
-    overwrite(path, b"\xff" * 100_000, start=4096)
+    overwrite(path, b"\xff" * (os.path.getsize(path) - 4096), start=4096)
     store = open_sqlite(path)
     await fails_as_damaged(store)
     await store.close()
