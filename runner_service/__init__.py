@@ -1,0 +1,1 @@
+"""The agent runner: executes runs for a broker and keeps no state between them."""

@@ -1,0 +1,1 @@
+"""Agents that a runner can serve, and the protocol that they share."""

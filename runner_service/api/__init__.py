@@ -1,0 +1,1 @@
+"""RunnerService over gRPC: checks requests, translates, and hands over."""
