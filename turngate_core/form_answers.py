@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from turngate_core.formats import fits_format
 from turngate_core.form_fields import (
     BooleanField,
     Form,
@@ -13,6 +12,7 @@ from turngate_core.form_fields import (
     NumberField,
     StringField,
 )
+from turngate_core.formats import fits_format
 from turngate_core.json_text import DEFAULT_LIMITS, JsonLimits, JsonTextError, JsonValue, parse
 from turngate_core.number import Number, compare_numbers, is_integral
 from turngate_core.violations import Violation, pointer

@@ -22,11 +22,8 @@ from turngate_core.extraction import (
     ReplayMatcher,
     client_call_verdict,
 )
-from turngate_core.forms import (
-    UnsupportedForm,
-    canonical_property,
-    parse_form,
-)
+from turngate_core.form_fields import canonical_property
+from turngate_core.forms import UnsupportedForm, parse_form
 from turngate_core.grants import StartGate
 from turngate_core.json_text import JsonValue, parse
 from turngate_core.number import Number
