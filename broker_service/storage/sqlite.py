@@ -7,7 +7,6 @@ The file is in WAL mode, so neither waits for the other, and commits are synced 
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import sqlite3
 import threading
@@ -17,7 +16,6 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from broker_service.storage import sqlite_reads as reads
-from broker_service.storage import sqlite_schema
 from broker_service.storage.checks import check_limit, check_write
 from broker_service.storage.port import (
     CommitListener,
@@ -30,15 +28,14 @@ from broker_service.storage.port import (
     SessionKey,
     SessionListing,
     StoredEntry,
-    StoreHeld,
     StoreUnavailable,
-    StoreUnusable,
     Work,
     WorkKey,
     WorkKind,
     Write,
 )
 from broker_service.storage.sqlite_errors import store_error
+from broker_service.storage.sqlite_file import connect, hold
 from broker_service.storage.sqlite_writer import Writer
 
 P = ParamSpec("P")
@@ -66,9 +63,9 @@ def open_sqlite(path: str | Path, clock: Clock = system_clock) -> SqliteStore:
     """
     loop = asyncio.get_running_loop()
     file = Path(path).resolve()  # one lock, whatever name the file was given
-    lock = _hold(file)
+    lock = hold(file)
     try:
-        connection = _connect(file)
+        connection = connect(file)
     except BaseException:
         os.close(lock)
         raise
@@ -200,52 +197,3 @@ class SqliteStore:
                 raise store_error(error) from error
 
         return await asyncio.get_running_loop().run_in_executor(self._readers.pool, ask)
-
-
-def _hold(file: Path) -> int:
-    """Take the lock that keeps a second broker out; answers its file descriptor."""
-    if not file.parent.is_dir():
-        raise StoreUnusable(f"cannot open {file}: the folder {file.parent} does not exist")
-    if file.is_dir():
-        raise StoreUnusable(f"cannot open {file}: it is a folder")
-    try:
-        lock = os.open(f"{file}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise StoreUnusable(f"cannot open {file}: {error.strerror} ({file}.lock)") from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(lock)
-        if isinstance(error, BlockingIOError):
-            raise StoreHeld(f"{file} is held by another broker that is running") from error
-        raise StoreUnusable(f"cannot lock {file}.lock: {error.strerror}") from error
-    return lock
-
-
-def _connect(file: Path) -> sqlite3.Connection:
-    """The writing connection, on a file whose schema is this version's."""
-    try:
-        connection = sqlite3.connect(
-            file, isolation_level=None, check_same_thread=False, cached_statements=256
-        )
-        try:
-            connection.execute("PRAGMA synchronous = FULL")
-            sqlite_schema.prepare(connection)  # first: a file that is refused is not changed
-            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-            if mode != "wal":
-                raise StoreUnusable(
-                    f"its file system does not allow WAL mode (journal mode: {mode})"
-                )
-            # Pages (16 MB) between two checkpoints, which the commit that makes one has to wait
-            # for: with the default of 1,000 that is one commit in a hundred.
-            connection.execute("PRAGMA wal_autocheckpoint = 4000")
-            # Bytes of WAL that stay on the disk after a peak.
-            connection.execute("PRAGMA journal_size_limit = 67108864")
-        except BaseException:
-            connection.close()
-            raise
-    except sqlite3.Error as error:
-        raise StoreUnusable(f"cannot open {file}: {store_error(error)}") from error
-    except StoreUnusable as error:
-        raise StoreUnusable(f"cannot open {file}: {error}") from error
-    return connection

@@ -22,6 +22,7 @@ from broker_service.storage.port import (
     WorkKind,
 )
 from broker_service.storage.sqlite import open_sqlite
+from broker_service.storage.sqlite_file import connect
 from broker_service.storage.sqlite_writes import Transaction
 from tests.contract.harness import ManualClock
 from tests.contract.samples import REQUEST, RUN, S, event, everything, row, write
@@ -32,10 +33,10 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "store.db"
 
 
-def overwrite(path: Path, content: bytes, start: int = 0) -> None:
-    """Put other bytes in the place of all from `start` on."""
-    kept = path.read_bytes()[:start] if start else b""
-    path.write_bytes(kept + content)
+def garble(path: Path, start: int) -> None:
+    """Put other bytes in the place of all from `start` on; the length stays."""
+    content = path.read_bytes()
+    path.write_bytes(content[:start] + b"\xff" * (len(content) - start))
 
 
 def refused(path: Path, why: str) -> None:
@@ -123,7 +124,8 @@ async def test_the_database_of_another_program_is_refused(path: Path) -> None:
 
 
 async def test_a_file_that_is_no_database_is_refused(path: Path) -> None:
-    overwrite(path, b"Dear diary, " * 1_000)
+    await open_sqlite(path).close()
+    garble(path, start=0)
     refused(path, "damaged or no database")
 
 
@@ -155,7 +157,7 @@ async def test_damage_inside_the_file_is_named_by_writes_and_reads(path: Path) -
     for version in range(40):
         await store.commit(write(event("x" * 1_000, "r1", "m1"), at=version))
     await store.close()
-    overwrite(path, b"\xff" * (os.path.getsize(path) - 4096), start=4096)
+    garble(path, start=4096)
     store = open_sqlite(path)
     await fails_as_damaged(store)
     await store.close()
@@ -180,7 +182,10 @@ async def test_a_file_of_an_older_version_is_brought_up(path: Path, step: int) -
 
 
 async def test_commits_are_synced_and_reads_run_beside_them(path: Path) -> None:
-    """E4: `synchronous=FULL` in WAL mode, as the file itself and the connection say."""
+    """E4: in WAL mode, where the writer's own connection waits for the disk at each commit."""
+    writer = connect(path)
+    assert writer.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+    writer.close()
     store = open_sqlite(path)
     outside = sqlite3.connect(path)
     assert outside.execute("PRAGMA journal_mode").fetchone() == ("wal",)
