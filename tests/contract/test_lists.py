@@ -175,6 +175,7 @@ async def test_the_inbox_is_cut_by_the_sessions_that_a_caller_may_see(
                 row("s1", 1, "ann", ("bob",), (("team", "red"),)),
                 row("s2", 2, "bob"),
                 row("s1", 3, "ann", tenant="umbra"),
+                row("s2", 3, "ann", (), (("team", "red"),), tenant="umbra"),
                 opened("s1", "i1", 1),
                 opened("s2", "i2", 2),
                 opened("s1", "i3", 3),
