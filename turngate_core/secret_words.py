@@ -31,11 +31,11 @@ _CREDENTIALS = re.compile(
     r"""
       -----BEGIN\ [A-Z ]*PRIVATE\ KEY-----
     | \beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*       # JSON Web Token
-    | \b(?:bearer|basic)\s+[A-Za-z0-9+/_.~-]{12,}=*
+    | \b(?:bearer|basic)\s+(?=\S*[0-9=])[A-Za-z0-9+/_.~-]{12,}=*    # not: basic authentication
     | \b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}
     | \b(?:gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|ya29\.|AKIA|ASIA|AIza)[A-Za-z0-9_./-]{12,}
     | \b(?:access_token|refresh_token|id_token|client_secret|api_key|apikey|password|passwd|secret)
-      \s*[=:]\s*\S+
+      (?: \s*=\s*\S+ | :\s*(?=\S*[0-9])\S{6,} )                       # not: password: try again
     | \b[a-z][a-z0-9+.-]*://[^/\s:@]+:[^/\s@]+@                       # password in an address
     """,
     re.VERBOSE | re.IGNORECASE,

@@ -19,8 +19,6 @@ scalars: st.SearchStrategy[JsonValue] = st.one_of(st.none(), st.booleans(), text
 
 values: st.SearchStrategy[JsonValue] = st.recursive(
     scalars,
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=4), st.dictionaries(texts, inner, max_size=4)
-    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(texts, inner, max_size=4)),
     max_leaves=12,
 )
