@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import grpc
 
 from turngate.v1 import broker_pb2 as pb
-from turngate.v1.broker_pb2_grpc import BrokerServiceAsyncStub
 from turngate.v1.interaction_pb2 import Interaction
 from turngate.v1.message_pb2 import Message
 from turngate.v1.session_pb2 import Session, SessionConfig
@@ -17,6 +16,9 @@ from turngate_client.connection import DEFAULT_ADDRESS, Connection, new_request_
 from turngate_client.errors import error_from_rpc
 from turngate_client.retries import RetryPolicy
 from turngate_client.session import SessionClient
+
+if TYPE_CHECKING:  # the generated module knows the stub of asyncio by its types only
+    from turngate.v1.broker_pb2_grpc import BrokerServiceAsyncStub
 
 
 class TurngateClient:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import secrets
 from ipaddress import ip_address
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import grpc
 
 from turngate.v1.broker_pb2 import WatchSessionRequest, WatchSessionResponse
-from turngate.v1.broker_pb2_grpc import BrokerServiceAsyncStub, BrokerServiceStub
+from turngate.v1.broker_pb2_grpc import BrokerServiceStub
 from turngate_client.retries import RetryPolicy, call_with_retries
 from turngate_client.watching import WATCH_POLICY, SessionWatch
+
+if TYPE_CHECKING:  # the generated module knows the stub of asyncio by its types only
+    from turngate.v1.broker_pb2_grpc import BrokerServiceAsyncStub
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")

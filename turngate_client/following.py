@@ -43,8 +43,9 @@ class FollowedSession:
         await self._watch.aclose()
         if self._task is not None:
             self._task.cancel()
-            # What the watch failed with was raised in `until`, to whoever waited for something.
             await asyncio.wait([self._task])
+            if not self._task.cancelled():
+                self._task.exception()  # raised in `until`, to whoever waited for something
 
     def until(
         self, predicate: Callable[[SessionView], T | None], timeout: float, what: str
