@@ -443,6 +443,7 @@ class SendMessageResponse(_message.Message):
     RUN_ID_FIELD_NUMBER: _builtins.int
     HELD_FIELD_NUMBER: _builtins.int
     CURSOR_FIELD_NUMBER: _builtins.int
+    BRANCH_NODE_ID_FIELD_NUMBER: _builtins.int
     outcome: Global___SendOutcome.ValueType
     """What became of it."""
     message_id: _builtins.str
@@ -451,6 +452,8 @@ class SendMessageResponse(_message.Message):
     """If started: its run."""
     cursor: _builtins.str
     """A cursor just before the message: a watch from here sees all that follows from it."""
+    branch_node_id: _builtins.str
+    """The last node of the branch that it was sent to, after successors were followed (rule F8)."""
     @_builtins.property
     def held(self) -> _session_pb2.HeldMessage:
         """If held: why and what it waits for."""
@@ -463,10 +466,11 @@ class SendMessageResponse(_message.Message):
         run_id: _builtins.str = ...,
         held: _session_pb2.HeldMessage | None = ...,
         cursor: _builtins.str = ...,
+        branch_node_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["held", b"held"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cursor", b"cursor", "held", b"held", "message_id", b"message_id", "outcome", b"outcome", "run_id", b"run_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["branch_node_id", b"branch_node_id", "cursor", b"cursor", "held", b"held", "message_id", b"message_id", "outcome", b"outcome", "run_id", b"run_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -770,15 +774,23 @@ class SessionSnapshot(_message.Message):
     OPEN_MESSAGES_FIELD_NUMBER: _builtins.int
     COMPLETE_FIELD_NUMBER: _builtins.int
     MESSAGES_FIELD_NUMBER: _builtins.int
+    OLDER_NODES_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    OLDER_MESSAGES_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     complete: _builtins.bool
     """True in the last piece."""
+    older_nodes_page_token: _builtins.str
+    """For `GetTree` with `newest_first`; empty: there are no older ones. Only in the last piece."""
+    older_messages_page_token: _builtins.str
+    """For `GetTranscript` with `newest_first`; empty: there are no older ones. Only in the last piece."""
     @_builtins.property
     def session(self) -> _session_pb2.Session:
         """The session; only in the first piece."""
 
     @_builtins.property
     def nodes(self) -> _containers.RepeatedCompositeFieldContainer[Global___TreeNode]:
-        """Nodes of the tree, oldest first."""
+        """Nodes of the tree, oldest first: the newest page of the selected branch, and all live runs with their
+        prompts and origins. Older ones: `GetTree` from `older_nodes_page_token` on.
+        """
 
     @_builtins.property
     def interactions(self) -> _containers.RepeatedCompositeFieldContainer[_interaction_pb2.Interaction]:
@@ -794,7 +806,9 @@ class SessionSnapshot(_message.Message):
 
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[_message_pb2.Message]:
-        """Messages of the selected branch, oldest first: the newest page of its transcript."""
+        """Messages of the selected branch, oldest first: the newest page of its transcript. Older ones:
+        `GetTranscript` from `older_messages_page_token` on.
+        """
 
     def __init__(
         self,
@@ -806,10 +820,12 @@ class SessionSnapshot(_message.Message):
         open_messages: _abc.Iterable[_message_pb2.Message] | None = ...,
         complete: _builtins.bool = ...,
         messages: _abc.Iterable[_message_pb2.Message] | None = ...,
+        older_nodes_page_token: _builtins.str = ...,
+        older_messages_page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["session", b"session"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["complete", b"complete", "held_messages", b"held_messages", "interactions", b"interactions", "messages", b"messages", "nodes", b"nodes", "open_messages", b"open_messages", "session", b"session"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["complete", b"complete", "held_messages", b"held_messages", "interactions", b"interactions", "messages", b"messages", "nodes", b"nodes", "older_messages_page_token", b"older_messages_page_token", "older_nodes_page_token", b"older_nodes_page_token", "open_messages", b"open_messages", "session", b"session"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -840,7 +856,7 @@ class TreeNode(_message.Message):
     """For a prompt: the prompt that it edits."""
     @_builtins.property
     def prompt(self) -> _message_pb2.Message:
-        """For a prompt: its message. A system message is part of no node; see `GetTranscript`."""
+        """For a prompt or first message: the message."""
 
     @_builtins.property
     def run(self) -> _run_pb2.Run:
@@ -880,7 +896,7 @@ class GetRunRequest(_message.Message):
     run_id: _builtins.str
     """By its own id. A superseded run is answered as itself."""
     message_id: _builtins.str
-    """The run that wrote this message, or of which this is a copy (rule T3)."""
+    """The run that wrote this message; for the id of a copy (rule T3), the fork that has it."""
     interaction_id: _builtins.str
     """The run of the selected branch that waits, or waited, for this interaction; else the first."""
     def __init__(
@@ -941,6 +957,7 @@ class GetTreeRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     INCLUDE_SUPERSEDED_FIELD_NUMBER: _builtins.int
+    NEWEST_FIRST_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """The session."""
     page_size: _builtins.int
@@ -949,6 +966,8 @@ class GetTreeRequest(_message.Message):
     """See the conventions."""
     include_superseded: _builtins.bool
     """Also runs that were superseded."""
+    newest_first: _builtins.bool
+    """Pages from the newest node backwards; a child then comes before its parent."""
     def __init__(
         self,
         *,
@@ -956,10 +975,11 @@ class GetTreeRequest(_message.Message):
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
         include_superseded: _builtins.bool = ...,
+        newest_first: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["include_superseded", b"include_superseded", "page_size", b"page_size", "page_token", b"page_token", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["include_superseded", b"include_superseded", "newest_first", b"newest_first", "page_size", b"page_size", "page_token", b"page_token", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -980,7 +1000,7 @@ class GetTreeResponse(_message.Message):
     """The last node of the selected branch."""
     @_builtins.property
     def nodes(self) -> _containers.RepeatedCompositeFieldContainer[Global___TreeNode]:
-        """The nodes, oldest first: a parent always comes before its children."""
+        """The nodes, oldest first unless asked otherwise: a parent then comes before its children."""
 
     def __init__(
         self,
@@ -1007,6 +1027,7 @@ class GetTranscriptRequest(_message.Message):
     NODE_ID_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    NEWEST_FIRST_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """The session."""
     node_id: _builtins.str
@@ -1017,6 +1038,8 @@ class GetTranscriptRequest(_message.Message):
     """See the conventions; counts messages."""
     page_token: _builtins.str
     """See the conventions."""
+    newest_first: _builtins.bool
+    """Pages from the newest message backwards; within a page, too."""
     def __init__(
         self,
         *,
@@ -1024,10 +1047,11 @@ class GetTranscriptRequest(_message.Message):
         node_id: _builtins.str = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        newest_first: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["node_id", b"node_id", "page_size", b"page_size", "page_token", b"page_token", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["newest_first", b"newest_first", "node_id", b"node_id", "page_size", b"page_size", "page_token", b"page_token", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1045,7 +1069,7 @@ class GetTranscriptResponse(_message.Message):
     """For the next page; empty: this is the last one."""
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[_message_pb2.Message]:
-        """The messages, oldest first. After a tool call come its approval request, decision and result, as far
+        """The messages, oldest first unless asked otherwise. After a tool call come its approval request, decision and result, as far
         as there are any; render hints are messages of their own.
         """
 
@@ -1213,7 +1237,7 @@ class SettleToolCallResponse(_message.Message):
     SUPERSEDED_RUN_ID_FIELD_NUMBER: _builtins.int
     MESSAGE_ID_FIELD_NUMBER: _builtins.int
     ACTED_ON_RUN_ID_FIELD_NUMBER: _builtins.int
-    INTERACTION_FIELD_NUMBER: _builtins.int
+    INTERACTION_ID_FIELD_NUMBER: _builtins.int
     ANSWER_ID_FIELD_NUMBER: _builtins.int
     WAITS_FOR_INTERACTION_IDS_FIELD_NUMBER: _builtins.int
     CLIENT_REF_FIELD_NUMBER: _builtins.int
@@ -1229,14 +1253,12 @@ class SettleToolCallResponse(_message.Message):
     """In that fork: the copy of the message that holds the call."""
     acted_on_run_id: _builtins.str
     """The run that the request was acted on, after successors were followed (rule F8)."""
+    interaction_id: _builtins.str
+    """The interaction."""
     answer_id: _builtins.str
     """The answer's id."""
     client_ref: _builtins.str
     """The client's own reference."""
-    @_builtins.property
-    def interaction(self) -> _interaction_pb2.Interaction:
-        """The interaction as it is now."""
-
     @_builtins.property
     def waits_for_interaction_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Open interactions that the run still waits for; empty: it goes on."""
@@ -1250,14 +1272,14 @@ class SettleToolCallResponse(_message.Message):
         superseded_run_id: _builtins.str = ...,
         message_id: _builtins.str = ...,
         acted_on_run_id: _builtins.str = ...,
-        interaction: _interaction_pb2.Interaction | None = ...,
+        interaction_id: _builtins.str = ...,
         answer_id: _builtins.str = ...,
         waits_for_interaction_ids: _abc.Iterable[_builtins.str] | None = ...,
         client_ref: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["interaction", b"interaction"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acted_on_run_id", b"acted_on_run_id", "answer_id", b"answer_id", "client_ref", b"client_ref", "fork_opened", b"fork_opened", "interaction", b"interaction", "message_id", b"message_id", "prompt_id", b"prompt_id", "run_id", b"run_id", "superseded_run_id", b"superseded_run_id", "waits_for_interaction_ids", b"waits_for_interaction_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acted_on_run_id", b"acted_on_run_id", "answer_id", b"answer_id", "client_ref", b"client_ref", "fork_opened", b"fork_opened", "interaction_id", b"interaction_id", "message_id", b"message_id", "prompt_id", b"prompt_id", "run_id", b"run_id", "superseded_run_id", b"superseded_run_id", "waits_for_interaction_ids", b"waits_for_interaction_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1317,21 +1339,22 @@ class DecideApprovalResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    INTERACTION_FIELD_NUMBER: _builtins.int
+    INTERACTION_ID_FIELD_NUMBER: _builtins.int
     ACTED_ON_RUN_ID_FIELD_NUMBER: _builtins.int
     WAITS_FOR_INTERACTION_IDS_FIELD_NUMBER: _builtins.int
     ANSWER_ID_FIELD_NUMBER: _builtins.int
     CLIENT_REF_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    interaction_id: _builtins.str
+    """The interaction."""
     acted_on_run_id: _builtins.str
     """The run that the decision belongs to, after successors were followed."""
     answer_id: _builtins.str
     """The answer's id."""
     client_ref: _builtins.str
     """The client's own reference."""
-    @_builtins.property
-    def interaction(self) -> _interaction_pb2.Interaction:
-        """The interaction as it is now."""
-
+    state: _interaction_pb2.InteractionState.ValueType
+    """The interaction's state now."""
     @_builtins.property
     def waits_for_interaction_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Open interactions that the run still waits for; empty: it goes on."""
@@ -1339,15 +1362,16 @@ class DecideApprovalResponse(_message.Message):
     def __init__(
         self,
         *,
-        interaction: _interaction_pb2.Interaction | None = ...,
+        interaction_id: _builtins.str = ...,
         acted_on_run_id: _builtins.str = ...,
         waits_for_interaction_ids: _abc.Iterable[_builtins.str] | None = ...,
         answer_id: _builtins.str = ...,
         client_ref: _builtins.str = ...,
+        state: _interaction_pb2.InteractionState.ValueType = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["interaction", b"interaction"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acted_on_run_id", b"acted_on_run_id", "answer_id", b"answer_id", "client_ref", b"client_ref", "interaction", b"interaction", "waits_for_interaction_ids", b"waits_for_interaction_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acted_on_run_id", b"acted_on_run_id", "answer_id", b"answer_id", "client_ref", b"client_ref", "interaction_id", b"interaction_id", "state", b"state", "waits_for_interaction_ids", b"waits_for_interaction_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1395,19 +1419,25 @@ class ReportUnhandledResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    INTERACTION_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def interaction(self) -> _interaction_pb2.Interaction:
-        """The interaction as it is now: settled by the broker, or still open for another client."""
-
+    INTERACTION_ID_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    ACTED_ON_RUN_ID_FIELD_NUMBER: _builtins.int
+    interaction_id: _builtins.str
+    """The interaction."""
+    state: _interaction_pb2.InteractionState.ValueType
+    """Its state now: settled by the broker (`NOT_HANDLED`), or still open for another client."""
+    acted_on_run_id: _builtins.str
+    """The run that was acted on, after successors were followed."""
     def __init__(
         self,
         *,
-        interaction: _interaction_pb2.Interaction | None = ...,
+        interaction_id: _builtins.str = ...,
+        state: _interaction_pb2.InteractionState.ValueType = ...,
+        acted_on_run_id: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["interaction", b"interaction"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["interaction", b"interaction"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acted_on_run_id", b"acted_on_run_id", "interaction_id", b"interaction_id", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1451,19 +1481,25 @@ class CancelInteractionResponse(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    INTERACTION_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def interaction(self) -> _interaction_pb2.Interaction:
-        """The interaction as it is now."""
-
+    INTERACTION_ID_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    ACTED_ON_RUN_ID_FIELD_NUMBER: _builtins.int
+    interaction_id: _builtins.str
+    """The interaction."""
+    state: _interaction_pb2.InteractionState.ValueType
+    """Its state now."""
+    acted_on_run_id: _builtins.str
+    """The run that was acted on, after successors were followed."""
     def __init__(
         self,
         *,
-        interaction: _interaction_pb2.Interaction | None = ...,
+        interaction_id: _builtins.str = ...,
+        state: _interaction_pb2.InteractionState.ValueType = ...,
+        acted_on_run_id: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["interaction", b"interaction"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["interaction", b"interaction"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acted_on_run_id", b"acted_on_run_id", "interaction_id", b"interaction_id", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -4,7 +4,8 @@ isort:skip_file
 The session's log: what `WatchSession` streams, and what is stored.
 
 To follow a session, fold its events in order. The state of a conversation is nothing but that fold.
-An event kind that a client does not know is to be skipped; new kinds may be added.
+An event kind that a client does not know is to be skipped: kinds may be added, and a new kind never changes
+what the known ones say.
 """
 
 from collections import abc as _abc
@@ -27,6 +28,34 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _ActorKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ActorKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ActorKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ACTOR_KIND_UNSPECIFIED: _ActorKind.ValueType  # 0
+    """Never sent by the services."""
+    ACTOR_KIND_PRINCIPAL: _ActorKind.ValueType  # 1
+    """A principal, named in `actor`."""
+    ACTOR_KIND_RUNNER: _ActorKind.ValueType  # 2
+    """The runner of the attempt."""
+    ACTOR_KIND_BROKER: _ActorKind.ValueType  # 3
+    """The broker by itself: expiry, lost attempts, the queue."""
+
+class ActorKind(_ActorKind, metaclass=_ActorKindEnumTypeWrapper):
+    """Who causes events."""
+
+ACTOR_KIND_UNSPECIFIED: ActorKind.ValueType  # 0
+"""Never sent by the services."""
+ACTOR_KIND_PRINCIPAL: ActorKind.ValueType  # 1
+"""A principal, named in `actor`."""
+ACTOR_KIND_RUNNER: ActorKind.ValueType  # 2
+"""The runner of the attempt."""
+ACTOR_KIND_BROKER: ActorKind.ValueType  # 3
+"""The broker by itself: expiry, lost attempts, the queue."""
+Global___ActorKind: _TypeAlias = ActorKind  # noqa: Y015
 
 class _TextKind:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -61,6 +90,8 @@ class SessionEvent(_message.Message):
     POSITION_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     ACTOR_FIELD_NUMBER: _builtins.int
+    ACTOR_KIND_FIELD_NUMBER: _builtins.int
+    TENANT_ID_FIELD_NUMBER: _builtins.int
     SESSION_CREATED_FIELD_NUMBER: _builtins.int
     PROMPT_ADDED_FIELD_NUMBER: _builtins.int
     MESSAGE_HELD_FIELD_NUMBER: _builtins.int
@@ -84,12 +115,17 @@ class SessionEvent(_message.Message):
     NOTICE_ADDED_FIELD_NUMBER: _builtins.int
     GRANT_REVOKED_FIELD_NUMBER: _builtins.int
     SESSION_DELETED_FIELD_NUMBER: _builtins.int
+    HOLD_CHANGED_FIELD_NUMBER: _builtins.int
     position: _builtins.int
-    """Its place in the log: rises by one from entry to entry, from 1. For ordering; a watch is resumed by the
-    frame's cursor.
+    """Its place in the log: rises from entry to entry. For ordering and to tell repetitions; deltas that were
+    compacted or left out leave gaps. A watch is resumed by the frame's cursor.
     """
     actor: _builtins.str
-    """Who caused it: a principal, `runner`, or `broker` (expiry and the like)."""
+    """The principal who caused it; empty if no principal did."""
+    actor_kind: Global___ActorKind.ValueType
+    """Who caused it."""
+    tenant_id: _builtins.str
+    """The tenant of the session."""
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
         """When it was stored, by the service's clock."""
@@ -104,7 +140,7 @@ class SessionEvent(_message.Message):
 
     @_builtins.property
     def message_held(self) -> Global___MessageHeld:
-        """A message is held by the queue gate, or what it waits for has changed."""
+        """A message is held by the queue gate, or a held one was edited."""
 
     @_builtins.property
     def held_message_removed(self) -> Global___HeldMessageRemoved:
@@ -184,7 +220,11 @@ class SessionEvent(_message.Message):
 
     @_builtins.property
     def session_deleted(self) -> Global___SessionDeleted:
-        """The session was deleted: the last event of every log."""
+        """The session was deleted: nothing comes after it."""
+
+    @_builtins.property
+    def hold_changed(self) -> Global___HoldChanged:
+        """What a held message waits for has changed."""
 
     def __init__(
         self,
@@ -192,6 +232,8 @@ class SessionEvent(_message.Message):
         position: _builtins.int = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
         actor: _builtins.str = ...,
+        actor_kind: Global___ActorKind.ValueType = ...,
+        tenant_id: _builtins.str = ...,
         session_created: Global___SessionCreated | None = ...,
         prompt_added: Global___PromptAdded | None = ...,
         message_held: Global___MessageHeld | None = ...,
@@ -215,12 +257,13 @@ class SessionEvent(_message.Message):
         notice_added: Global___NoticeAdded | None = ...,
         grant_revoked: Global___GrantRevoked | None = ...,
         session_deleted: Global___SessionDeleted | None = ...,
+        hold_changed: Global___HoldChanged | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answer_added", b"answer_added", "branch_selected", b"branch_selected", "create_time", b"create_time", "event", b"event", "grant_revoked", b"grant_revoked", "held_message_removed", b"held_message_removed", "interaction_closed", b"interaction_closed", "interaction_opened", b"interaction_opened", "message_completed", b"message_completed", "message_held", b"message_held", "message_started", b"message_started", "message_withdrawn", b"message_withdrawn", "notice_added", b"notice_added", "prompt_added", b"prompt_added", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "render_hint_added", b"render_hint_added", "run_created", b"run_created", "run_state_changed", b"run_state_changed", "session_created", b"session_created", "session_deleted", b"session_deleted", "text_delta", b"text_delta", "tool_call_delta", b"tool_call_delta", "tool_result_added", b"tool_result_added", "tool_started", b"tool_started"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer_added", b"answer_added", "branch_selected", b"branch_selected", "create_time", b"create_time", "event", b"event", "grant_revoked", b"grant_revoked", "held_message_removed", b"held_message_removed", "hold_changed", b"hold_changed", "interaction_closed", b"interaction_closed", "interaction_opened", b"interaction_opened", "message_completed", b"message_completed", "message_held", b"message_held", "message_started", b"message_started", "message_withdrawn", b"message_withdrawn", "notice_added", b"notice_added", "prompt_added", b"prompt_added", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "render_hint_added", b"render_hint_added", "run_created", b"run_created", "run_state_changed", b"run_state_changed", "session_created", b"session_created", "session_deleted", b"session_deleted", "text_delta", b"text_delta", "tool_call_delta", b"tool_call_delta", "tool_result_added", b"tool_result_added", "tool_started", b"tool_started"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["actor", b"actor", "answer_added", b"answer_added", "branch_selected", b"branch_selected", "create_time", b"create_time", "event", b"event", "grant_revoked", b"grant_revoked", "held_message_removed", b"held_message_removed", "interaction_closed", b"interaction_closed", "interaction_opened", b"interaction_opened", "message_completed", b"message_completed", "message_held", b"message_held", "message_started", b"message_started", "message_withdrawn", b"message_withdrawn", "notice_added", b"notice_added", "position", b"position", "prompt_added", b"prompt_added", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "render_hint_added", b"render_hint_added", "run_created", b"run_created", "run_state_changed", b"run_state_changed", "session_created", b"session_created", "session_deleted", b"session_deleted", "text_delta", b"text_delta", "tool_call_delta", b"tool_call_delta", "tool_result_added", b"tool_result_added", "tool_started", b"tool_started"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actor", b"actor", "actor_kind", b"actor_kind", "answer_added", b"answer_added", "branch_selected", b"branch_selected", "create_time", b"create_time", "event", b"event", "grant_revoked", b"grant_revoked", "held_message_removed", b"held_message_removed", "hold_changed", b"hold_changed", "interaction_closed", b"interaction_closed", "interaction_opened", b"interaction_opened", "message_completed", b"message_completed", "message_held", b"message_held", "message_started", b"message_started", "message_withdrawn", b"message_withdrawn", "notice_added", b"notice_added", "position", b"position", "prompt_added", b"prompt_added", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "render_hint_added", b"render_hint_added", "run_created", b"run_created", "run_state_changed", b"run_state_changed", "session_created", b"session_created", "session_deleted", b"session_deleted", "tenant_id", b"tenant_id", "text_delta", b"text_delta", "tool_call_delta", b"tool_call_delta", "tool_result_added", b"tool_result_added", "tool_started", b"tool_started"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["session_created", "prompt_added", "message_held", "held_message_removed", "queue_paused", "queue_resumed", "branch_selected", "run_created", "run_state_changed", "message_started", "text_delta", "tool_call_delta", "message_completed", "message_withdrawn", "render_hint_added", "tool_started", "tool_result_added", "interaction_opened", "answer_added", "interaction_closed", "notice_added", "grant_revoked", "session_deleted"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["session_created", "prompt_added", "message_held", "held_message_removed", "queue_paused", "queue_resumed", "branch_selected", "run_created", "run_state_changed", "message_started", "text_delta", "tool_call_delta", "message_completed", "message_withdrawn", "render_hint_added", "tool_started", "tool_result_added", "interaction_opened", "answer_added", "interaction_closed", "notice_added", "grant_revoked", "session_deleted", "hold_changed"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
@@ -292,8 +335,8 @@ Global___PromptAdded: _TypeAlias = PromptAdded  # noqa: Y015
 
 @_typing.final
 class MessageHeld(_message.Message):
-    """A message is held. The same message again: its content, its place or what it waits for has changed;
-    the newest event counts.
+    """A message is held. The same message again: it was edited; its place stays. A new one goes to the end of
+    the queue, an interrupting one in front of it, behind earlier interrupting ones.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -315,6 +358,46 @@ class MessageHeld(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___MessageHeld: _TypeAlias = MessageHeld  # noqa: Y015
+
+@_typing.final
+class HoldChanged(_message.Message):
+    """What a held message waits for has changed; its content and place are as before."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MESSAGE_ID_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    WAITS_FOR_RUN_ID_FIELD_NUMBER: _builtins.int
+    WAITS_FOR_INTERACTION_IDS_FIELD_NUMBER: _builtins.int
+    BRANCH_NODE_ID_FIELD_NUMBER: _builtins.int
+    message_id: _builtins.str
+    """The message."""
+    reason: _session_pb2.HoldReason.ValueType
+    """Why it is held now."""
+    waits_for_run_id: _builtins.str
+    """The run that it waits for."""
+    branch_node_id: _builtins.str
+    """The node whose branch it will enter, at its end."""
+    @_builtins.property
+    def waits_for_interaction_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The open interactions that it waits for."""
+
+    def __init__(
+        self,
+        *,
+        message_id: _builtins.str = ...,
+        reason: _session_pb2.HoldReason.ValueType = ...,
+        waits_for_run_id: _builtins.str = ...,
+        waits_for_interaction_ids: _abc.Iterable[_builtins.str] | None = ...,
+        branch_node_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["branch_node_id", b"branch_node_id", "message_id", b"message_id", "reason", b"reason", "waits_for_interaction_ids", b"waits_for_interaction_ids", "waits_for_run_id", b"waits_for_run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HoldChanged: _TypeAlias = HoldChanged  # noqa: Y015
 
 @_typing.final
 class HeldMessageRemoved(_message.Message):
@@ -424,7 +507,9 @@ class RunCreated(_message.Message):
 
     @_builtins.property
     def inherited_results(self) -> _containers.RepeatedCompositeFieldContainer[Global___InheritedResult]:
-        """For a copy: results of the step that it brings along beside its own answer."""
+        """For a copy: the results of the last copied message's calls that it brings along. For calls of earlier
+        messages the origin's results count; for calls of that message only these and the run's own.
+        """
 
     def __init__(
         self,
@@ -481,6 +566,8 @@ class RunStateChanged(_message.Message):
     WAITS_FOR_INTERACTION_IDS_FIELD_NUMBER: _builtins.int
     FAILURE_FIELD_NUMBER: _builtins.int
     DETAIL_FIELD_NUMBER: _builtins.int
+    CAUSE_FIELD_NUMBER: _builtins.int
+    UNPLACED_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """The run."""
     state: _run_pb2.RunState.ValueType
@@ -488,10 +575,16 @@ class RunStateChanged(_message.Message):
     attempt: _builtins.int
     """The hand-over that it belongs to (rule R3)."""
     detail: _builtins.str
-    """Why a running one is pending again, or was cancelled, for people; may be empty."""
+    """More about it, for people; may be empty."""
+    cause: _run_pb2.RunChangeCause.ValueType
+    """Why, where the state alone does not say it."""
+    unplaced: _builtins.bool
+    """Only when pending: no runner could be found for longer than `unplaced_after` (rule S2)."""
     @_builtins.property
     def waits_for_interaction_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What it waits for; only when parked."""
+        """What it waits for; only when parked. Empty in every other state. While it stays parked, each closed
+        interaction drops out.
+        """
 
     @_builtins.property
     def failure(self) -> _run_pb2.RunFailure:
@@ -506,10 +599,12 @@ class RunStateChanged(_message.Message):
         waits_for_interaction_ids: _abc.Iterable[_builtins.str] | None = ...,
         failure: _run_pb2.RunFailure | None = ...,
         detail: _builtins.str = ...,
+        cause: _run_pb2.RunChangeCause.ValueType = ...,
+        unplaced: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["failure", b"failure"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "detail", b"detail", "failure", b"failure", "run_id", b"run_id", "state", b"state", "waits_for_interaction_ids", b"waits_for_interaction_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "cause", b"cause", "detail", b"detail", "failure", b"failure", "run_id", b"run_id", "state", b"state", "unplaced", b"unplaced", "waits_for_interaction_ids", b"waits_for_interaction_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -693,7 +788,9 @@ Global___MessageWithdrawn: _TypeAlias = MessageWithdrawn  # noqa: Y015
 
 @_typing.final
 class RenderHintAdded(_message.Message):
-    """A render hint, as a message of its own (rule H1)."""
+    """A render hint, as a message of its own (rule H1). Always after the message that holds the call is complete,
+    and before the run parks.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -759,19 +856,19 @@ Global___ToolStarted: _TypeAlias = ToolStarted  # noqa: Y015
 
 @_typing.final
 class ToolResultAdded(_message.Message):
-    """A call has its result."""
+    """A call has its result in a run. A result that several runs get is one event for each of them."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    RUN_IDS_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
     RESULT_FIELD_NUMBER: _builtins.int
-    REUSED_FROM_RUN_ID_FIELD_NUMBER: _builtins.int
-    reused_from_run_id: _builtins.str
-    """Set if a recorded result of another run is used instead of a second start (rule S1)."""
-    @_builtins.property
-    def run_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The runs in which the call has this result now. Runs that copy from them later inherit it."""
-
+    SAME_AS_RUN_ID_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """The run in which the call has this result now."""
+    same_as_run_id: _builtins.str
+    """Set if it is the result that this other run has of the call, shared (rule F4) or taken instead of a
+    second start (rule S1): then `result` has no outcome here, that run's counts.
+    """
     @_builtins.property
     def result(self) -> _message_pb2.ToolResult:
         """The result; it names its call."""
@@ -779,13 +876,13 @@ class ToolResultAdded(_message.Message):
     def __init__(
         self,
         *,
-        run_ids: _abc.Iterable[_builtins.str] | None = ...,
+        run_id: _builtins.str = ...,
         result: _message_pb2.ToolResult | None = ...,
-        reused_from_run_id: _builtins.str = ...,
+        same_as_run_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["result", b"result"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["result", b"result", "reused_from_run_id", b"reused_from_run_id", "run_ids", b"run_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["result", b"result", "run_id", b"run_id", "same_as_run_id", b"same_as_run_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -870,7 +967,7 @@ class InteractionClosed(_message.Message):
     call_id: _builtins.str
     """The call."""
     state: _interaction_pb2.InteractionState.ValueType
-    """Its state now: cancelled, expired, denied (by policy at expiry) or not handled."""
+    """Its state now: cancelled, expired or not handled."""
     reason: _message_pb2.ResultKind.ValueType
     """Why; also the kind of the result that the call got."""
     def __init__(

@@ -4,7 +4,8 @@ isort:skip_file
 The session's log: what `WatchSession` streams, and what is stored.
 
 To follow a session, fold its events in order. The state of a conversation is nothing but that fold.
-An event kind that a client does not know is to be skipped; new kinds may be added.
+An event kind that a client does not know is to be skipped: kinds may be added, and a new kind never changes
+what the known ones say.
 """
 
 from collections import abc as _abc

@@ -60,11 +60,11 @@ class _InteractionStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Inte
     INTERACTION_STATE_APPROVED: _InteractionState.ValueType  # 3
     """A person approved."""
     INTERACTION_STATE_DENIED: _InteractionState.ValueType  # 4
-    """A person, or the policy at expiry, denied."""
+    """A person denied."""
     INTERACTION_STATE_CANCELLED: _InteractionState.ValueType  # 5
     """Cancelled by itself or with its run."""
     INTERACTION_STATE_EXPIRED: _InteractionState.ValueType  # 6
-    """Nobody answered in time."""
+    """Nobody answered in time, whatever the expiry policy made of it."""
     INTERACTION_STATE_NOT_HANDLED: _InteractionState.ValueType  # 7
     """The broker settled it, because nobody could (rules D1 and D2)."""
 
@@ -82,11 +82,11 @@ INTERACTION_STATE_ANSWERED: InteractionState.ValueType  # 2
 INTERACTION_STATE_APPROVED: InteractionState.ValueType  # 3
 """A person approved."""
 INTERACTION_STATE_DENIED: InteractionState.ValueType  # 4
-"""A person, or the policy at expiry, denied."""
+"""A person denied."""
 INTERACTION_STATE_CANCELLED: InteractionState.ValueType  # 5
 """Cancelled by itself or with its run."""
 INTERACTION_STATE_EXPIRED: InteractionState.ValueType  # 6
-"""Nobody answered in time."""
+"""Nobody answered in time, whatever the expiry policy made of it."""
 INTERACTION_STATE_NOT_HANDLED: InteractionState.ValueType  # 7
 """The broker settled it, because nobody could (rules D1 and D2)."""
 Global___InteractionState: _TypeAlias = InteractionState  # noqa: Y015
@@ -204,7 +204,7 @@ class Interaction(_message.Message):
     id: _builtins.str
     """Unique, minted when the run parks; the same question asked again is another interaction (rule I2)."""
     session_id: _builtins.str
-    """Its session."""
+    """Its session. Left empty in events."""
     run_id: _builtins.str
     """The run that asked."""
     message_id: _builtins.str
@@ -218,7 +218,7 @@ class Interaction(_message.Message):
     tool_name: _builtins.str
     """The tool."""
     arguments_json: _builtins.str
-    """The arguments of the call, exact JSON text."""
+    """The arguments of the call, exact JSON text. Left empty in events: the call has them."""
     on_expiry: Global___ExpiryPolicy.ValueType
     """What happens then."""
     conflict_policy: Global___ConflictPolicy.ValueType
@@ -239,11 +239,13 @@ class Interaction(_message.Message):
     """Whether one of those is on the selected branch. Filled by reads and lists; false in events."""
     @_builtins.property
     def render_hint(self) -> _message_pb2.RenderHint:
-        """How to show it. Unset for approvals."""
+        """How to show it. Unset for approvals; left unset in events: the hint is an event of its own."""
 
     @_builtins.property
     def answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___Answer]:
-        """All answers, the first one first; the first one closed it."""
+        """All answers, the first one first; the first one closed it. Without their contents, which are the
+        results of the call in the runs that they opened.
+        """
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:

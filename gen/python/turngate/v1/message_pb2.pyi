@@ -169,7 +169,11 @@ Global___GrantScope: _TypeAlias = GrantScope  # noqa: Y015
 
 @_typing.final
 class Message(_message.Message):
-    """One message of a conversation."""
+    """One message of a conversation.
+
+    Where messages come in pages or chunks, a message with many results may be too large for one: a message
+    with the same id as the one before it continues it, append its parts.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -185,12 +189,13 @@ class Message(_message.Message):
     PROVIDER_STATE_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Unique in its session: 1 to 128 characters of `A-Z a-z 0-9 _ . : -`. The copy of a message in a fork
-    has the id `<id of the original>@<id of the fork>` (rule T3): a client can compute and reverse it.
+    has the id `<id of the original>@<id of the fork>` (rule T3), with exactly one `@` and the original's id
+    even for a copy of a copy: a client can compute and reverse it. Such ids may be longer.
     """
     role: Global___Role.ValueType
     """Who speaks."""
     run_id: _builtins.str
-    """The run that wrote it; empty for prompts and first messages."""
+    """The run that wrote it; empty for prompts and first messages. In the copy of a fork: the fork."""
     step: _builtins.int
     """For an assistant message: which step (model call) of the run wrote it, from 1."""
     author: _builtins.str
@@ -199,7 +204,7 @@ class Message(_message.Message):
     """For an assistant message: why the model stopped, in the provider's own words; empty if unknown."""
     @_builtins.property
     def parts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Part]:
-        """The content, in order."""
+        """The content, in order. At most 900 KiB in all for a message that enters or is completed."""
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
@@ -684,3 +689,29 @@ class ProviderState(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ProviderState: _TypeAlias = ProviderState  # noqa: Y015
+
+@_typing.final
+class TraceContext(_message.Message):
+    """W3C trace context, carried along with a run."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TRACEPARENT_FIELD_NUMBER: _builtins.int
+    TRACESTATE_FIELD_NUMBER: _builtins.int
+    traceparent: _builtins.str
+    """The header `traceparent`."""
+    tracestate: _builtins.str
+    """The header `tracestate`; at most 512 characters."""
+    def __init__(
+        self,
+        *,
+        traceparent: _builtins.str = ...,
+        tracestate: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["traceparent", b"traceparent", "tracestate", b"tracestate"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TraceContext: _TypeAlias = TraceContext  # noqa: Y015

@@ -173,6 +173,50 @@ RUN_FAILURE_REASON_TIMEOUT: RunFailureReason.ValueType  # 14
 """It ran longer than its time-out (thinking people do not count)."""
 Global___RunFailureReason: _TypeAlias = RunFailureReason  # noqa: Y015
 
+class _RunChangeCause:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _RunChangeCauseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunChangeCause.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    RUN_CHANGE_CAUSE_UNSPECIFIED: _RunChangeCause.ValueType  # 0
+    """The ordinary course of things."""
+    RUN_CHANGE_CAUSE_ATTEMPT_LOST: _RunChangeCause.ValueType  # 1
+    """Its attempt was lost: the runner, or the broker that held it, is gone. Counts towards the cap (R6)."""
+    RUN_CHANGE_CAUSE_HANDED_OVER: _RunChangeCause.ValueType  # 2
+    """Its attempt was handed over on purpose, by a service that stops. Counts towards nothing."""
+    RUN_CHANGE_CAUSE_CANCELLED_BY_USER: _RunChangeCause.ValueType  # 3
+    """A person cancelled it (C1)."""
+    RUN_CHANGE_CAUSE_EXPIRED: _RunChangeCause.ValueType  # 4
+    """A question that it waited for expired with the policy `CANCEL_RUN` (I4)."""
+    RUN_CHANGE_CAUSE_INTERRUPTED: _RunChangeCause.ValueType  # 5
+    """An interrupting message (G4)."""
+    RUN_CHANGE_CAUSE_BRANCH_LEFT: _RunChangeCause.ValueType  # 6
+    """An edit or a regeneration left its branch (C2)."""
+    RUN_CHANGE_CAUSE_SESSION_DELETED: _RunChangeCause.ValueType  # 7
+    """Its session is being deleted."""
+
+class RunChangeCause(_RunChangeCause, metaclass=_RunChangeCauseEnumTypeWrapper):
+    """Why the state of a run changed, where the new state alone does not say it."""
+
+RUN_CHANGE_CAUSE_UNSPECIFIED: RunChangeCause.ValueType  # 0
+"""The ordinary course of things."""
+RUN_CHANGE_CAUSE_ATTEMPT_LOST: RunChangeCause.ValueType  # 1
+"""Its attempt was lost: the runner, or the broker that held it, is gone. Counts towards the cap (R6)."""
+RUN_CHANGE_CAUSE_HANDED_OVER: RunChangeCause.ValueType  # 2
+"""Its attempt was handed over on purpose, by a service that stops. Counts towards nothing."""
+RUN_CHANGE_CAUSE_CANCELLED_BY_USER: RunChangeCause.ValueType  # 3
+"""A person cancelled it (C1)."""
+RUN_CHANGE_CAUSE_EXPIRED: RunChangeCause.ValueType  # 4
+"""A question that it waited for expired with the policy `CANCEL_RUN` (I4)."""
+RUN_CHANGE_CAUSE_INTERRUPTED: RunChangeCause.ValueType  # 5
+"""An interrupting message (G4)."""
+RUN_CHANGE_CAUSE_BRANCH_LEFT: RunChangeCause.ValueType  # 6
+"""An edit or a regeneration left its branch (C2)."""
+RUN_CHANGE_CAUSE_SESSION_DELETED: RunChangeCause.ValueType  # 7
+"""Its session is being deleted."""
+Global___RunChangeCause: _TypeAlias = RunChangeCause  # noqa: Y015
+
 @_typing.final
 class RunFailure(_message.Message):
     """How a run failed."""
@@ -275,7 +319,7 @@ class Run(_message.Message):
         """What its model calls used so far, without those of its origin."""
 
     @_builtins.property
-    def trace_context(self) -> Global___TraceContext:
+    def trace_context(self) -> _message_pb2.TraceContext:
         """The trace that it belongs to: of the request that caused it."""
 
     @_builtins.property
@@ -300,7 +344,7 @@ class Run(_message.Message):
         create_time: _timestamp_pb2.Timestamp | None = ...,
         update_time: _timestamp_pb2.Timestamp | None = ...,
         usage: _message_pb2.Usage | None = ...,
-        trace_context: Global___TraceContext | None = ...,
+        trace_context: _message_pb2.TraceContext | None = ...,
         unplaced: _builtins.bool = ...,
         sibling_run_ids: _abc.Iterable[_builtins.str] | None = ...,
         on_selected_branch: _builtins.bool = ...,
@@ -312,29 +356,3 @@ class Run(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Run: _TypeAlias = Run  # noqa: Y015
-
-@_typing.final
-class TraceContext(_message.Message):
-    """W3C trace context, carried along with a run."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    TRACEPARENT_FIELD_NUMBER: _builtins.int
-    TRACESTATE_FIELD_NUMBER: _builtins.int
-    traceparent: _builtins.str
-    """The header `traceparent`."""
-    tracestate: _builtins.str
-    """The header `tracestate`; at most 512 characters."""
-    def __init__(
-        self,
-        *,
-        traceparent: _builtins.str = ...,
-        tracestate: _builtins.str = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["traceparent", b"traceparent", "tracestate", b"tracestate"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___TraceContext: _TypeAlias = TraceContext  # noqa: Y015

@@ -15,14 +15,19 @@ What `Execute` asks of a runner, in order
    offered) get a `tool_result` of kind `CALL_REFUSED` instead.
 4. Start a tool only when its verdict says `GRANTED`: the grant is the
    durable start (rule S1). Report each result as it comes.
-5. When no granted tool is running any more: if a call of the step has no result (client calls, asked or
-   deferred ones), report `parked` and end; else go on with the next step.
+5. When no granted tool is running and no verdict is outstanding any more (`WAIT` is followed by another):
+   if a call of the step has no result (client calls, asked or deferred ones), report `parked` and end;
+   else go on with the next step.
 6. Report `completed`, `failed`, or after a cancel `cancelled`. One of the four ends, with `parked`, is
    always the last event; it waits for its acknowledgement, then the runner closes the stream.
 
 Message ids and call ids are minted by the runner, fresh for each attempt: 1 to 128 characters of
 `A-Z a-z 0-9 _ . : -`, unique in the session. Every `RunnerEvent` carries a number of the attempt's own,
 from 1, without gaps; acknowledgements name it.
+
+This is revision 1 of the protocol. A broker skips runner events and a runner skips broker events that it
+does not know; what may not be skipped comes with a new revision, and a broker only uses a revision that
+the runner has described.
 """
 
 from collections import abc as _abc
@@ -89,6 +94,38 @@ VERDICT_DEFERRED: Verdict.ValueType  # 6
 VERDICT_CANCELLED: Verdict.ValueType  # 7
 """The run is being cancelled: nothing starts."""
 Global___Verdict: _TypeAlias = Verdict  # noqa: Y015
+
+class _ReplayOutcome:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ReplayOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ReplayOutcome.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    REPLAY_OUTCOME_UNSPECIFIED: _ReplayOutcome.ValueType  # 0
+    """Never sent."""
+    REPLAY_OUTCOME_ANSWERED: _ReplayOutcome.ValueType  # 1
+    """A client's answer or a recorded result."""
+    REPLAY_OUTCOME_APPROVED: _ReplayOutcome.ValueType  # 2
+    """An approval, but no result yet."""
+    REPLAY_OUTCOME_DENIED: _ReplayOutcome.ValueType  # 3
+    """A denial."""
+    REPLAY_OUTCOME_PARK: _ReplayOutcome.ValueType  # 4
+    """Nothing: it is a new call."""
+
+class ReplayOutcome(_ReplayOutcome, metaclass=_ReplayOutcomeEnumTypeWrapper):
+    """What there is for a replayed call."""
+
+REPLAY_OUTCOME_UNSPECIFIED: ReplayOutcome.ValueType  # 0
+"""Never sent."""
+REPLAY_OUTCOME_ANSWERED: ReplayOutcome.ValueType  # 1
+"""A client's answer or a recorded result."""
+REPLAY_OUTCOME_APPROVED: ReplayOutcome.ValueType  # 2
+"""An approval, but no result yet."""
+REPLAY_OUTCOME_DENIED: ReplayOutcome.ValueType  # 3
+"""A denial."""
+REPLAY_OUTCOME_PARK: ReplayOutcome.ValueType  # 4
+"""Nothing: it is a new call."""
+Global___ReplayOutcome: _TypeAlias = ReplayOutcome  # noqa: Y015
 
 @_typing.final
 class ExecuteRequest(_message.Message):
@@ -182,6 +219,7 @@ class ExecuteStart(_message.Message):
     TENANT_ID_FIELD_NUMBER: _builtins.int
     PRINCIPAL_FIELD_NUMBER: _builtins.int
     HEARTBEAT_INTERVAL_FIELD_NUMBER: _builtins.int
+    PROTOCOL_REVISION_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """The session."""
     run_id: _builtins.str
@@ -202,6 +240,8 @@ class ExecuteStart(_message.Message):
     """The tenant of the session."""
     principal: _builtins.str
     """The principal for whom the turn's message was sent."""
+    protocol_revision: _builtins.int
+    """The revision of the protocol that the broker speaks in this attempt."""
     @_builtins.property
     def client_tools(self) -> _containers.RepeatedCompositeFieldContainer[_session_pb2.ClientTool]:
         """Tools that clients of the session can fulfil, beside the built-in ones."""
@@ -212,7 +252,7 @@ class ExecuteStart(_message.Message):
 
     @_builtins.property
     def turn_results(self) -> _containers.RepeatedCompositeFieldContainer[Global___TurnResult]:
-        """The results of this turn, those that the history shows beside their calls (rule X6)."""
+        """The results of this turn, which the history shows beside their calls (rule X6)."""
 
     @_builtins.property
     def turn_decisions(self) -> _containers.RepeatedCompositeFieldContainer[_message_pb2.ApprovalDecision]:
@@ -220,14 +260,14 @@ class ExecuteStart(_message.Message):
 
     @_builtins.property
     def grants(self) -> _containers.RepeatedCompositeFieldContainer[_session_pb2.Grant]:
-        """Grants of the branch."""
+        """Grants of the branch, without their arguments: the broker decides by them."""
 
     @_builtins.property
     def used_call_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Call ids that are used in the session's current branch: new ones must differ."""
+        """Call ids that are used in this turn (rule X6)."""
 
     @_builtins.property
-    def trace_context(self) -> _run_pb2.TraceContext:
+    def trace_context(self) -> _message_pb2.TraceContext:
         """The trace of the run."""
 
     @_builtins.property
@@ -251,14 +291,15 @@ class ExecuteStart(_message.Message):
         branch_message_count: _builtins.int = ...,
         history_offset: _builtins.int = ...,
         turn_start: _builtins.int = ...,
-        trace_context: _run_pb2.TraceContext | None = ...,
+        trace_context: _message_pb2.TraceContext | None = ...,
         tenant_id: _builtins.str = ...,
         principal: _builtins.str = ...,
         heartbeat_interval: _duration_pb2.Duration | None = ...,
+        protocol_revision: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["approval_policy", b"approval_policy", "heartbeat_interval", b"heartbeat_interval", "trace_context", b"trace_context"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "approval_policy", b"approval_policy", "attempt", b"attempt", "branch_message_count", b"branch_message_count", "client_tools", b"client_tools", "completed_steps", b"completed_steps", "grants", b"grants", "heartbeat_interval", b"heartbeat_interval", "history_offset", b"history_offset", "principal", b"principal", "run_id", b"run_id", "session_id", b"session_id", "tenant_id", b"tenant_id", "trace_context", b"trace_context", "turn_decisions", b"turn_decisions", "turn_results", b"turn_results", "turn_start", b"turn_start", "used_call_ids", b"used_call_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "approval_policy", b"approval_policy", "attempt", b"attempt", "branch_message_count", b"branch_message_count", "client_tools", b"client_tools", "completed_steps", b"completed_steps", "grants", b"grants", "heartbeat_interval", b"heartbeat_interval", "history_offset", b"history_offset", "principal", b"principal", "protocol_revision", b"protocol_revision", "run_id", b"run_id", "session_id", b"session_id", "tenant_id", b"tenant_id", "trace_context", b"trace_context", "turn_decisions", b"turn_decisions", "turn_results", b"turn_results", "turn_start", b"turn_start", "used_call_ids", b"used_call_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -266,29 +307,29 @@ Global___ExecuteStart: _TypeAlias = ExecuteStart  # noqa: Y015
 
 @_typing.final
 class TurnResult(_message.Message):
-    """A result that belongs to the current turn."""
+    """A result that belongs to the current turn. The result itself is in the history."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    CALL_FIELD_NUMBER: _builtins.int
-    RESULT_FIELD_NUMBER: _builtins.int
-    @_builtins.property
-    def call(self) -> _message_pb2.ToolCall:
-        """The call."""
-
-    @_builtins.property
-    def result(self) -> _message_pb2.ToolResult:
-        """Its result."""
-
+    CALL_ID_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    MESSAGE_ID_FIELD_NUMBER: _builtins.int
+    call_id: _builtins.str
+    """The call."""
+    kind: _message_pb2.ResultKind.ValueType
+    """Where its result came from, and so what it is worth (rule X4)."""
+    message_id: _builtins.str
+    """The message that holds the call."""
     def __init__(
         self,
         *,
-        call: _message_pb2.ToolCall | None = ...,
-        result: _message_pb2.ToolResult | None = ...,
+        call_id: _builtins.str = ...,
+        kind: _message_pb2.ResultKind.ValueType = ...,
+        message_id: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["call", b"call", "result", b"result"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["call", b"call", "result", b"result"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_id", b"call_id", "kind", b"kind", "message_id", b"message_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -306,7 +347,9 @@ class HistoryChunk(_message.Message):
     """True in the last chunk."""
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[_message_pb2.Message]:
-        """The messages; results stand right after their calls, calls of the open step may have none."""
+        """The messages; results stand right after their calls, calls of the open step may have none. A message may
+        be continued by the next one, see `Message`.
+        """
 
     def __init__(
         self,
@@ -740,12 +783,21 @@ class RunParked(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    WAITING_TOOLS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def waiting_tools(self) -> _containers.RepeatedCompositeFieldContainer[Global___ProposedTool]:
+        """The server calls of the step that have no result (asked or deferred ones), as they were proposed. The
+        broker opens the questions from this, together with those of the step's client calls, in call order.
+        """
+
     def __init__(
         self,
+        *,
+        waiting_tools: _abc.Iterable[Global___ProposedTool] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["waiting_tools", b"waiting_tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1110,27 +1162,31 @@ class ReplayMatch(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    FULFILLED_FIELD_NUMBER: _builtins.int
+    OUTCOME_FIELD_NUMBER: _builtins.int
     CALL_ID_FIELD_NUMBER: _builtins.int
     RESULT_FIELD_NUMBER: _builtins.int
-    fulfilled: _builtins.bool
-    """True if there is an answer for it; else it parks."""
+    ARGUMENTS_JSON_FIELD_NUMBER: _builtins.int
+    outcome: Global___ReplayOutcome.ValueType
+    """What there is for it."""
     call_id: _builtins.str
-    """The call that it is."""
+    """The call that it is; empty if it parks."""
+    arguments_json: _builtins.str
+    """The arguments that were approved, if it is approved: it runs with these (rule X2)."""
     @_builtins.property
     def result(self) -> _message_pb2.ToolResult:
-        """Its result."""
+        """Its result, if it is answered."""
 
     def __init__(
         self,
         *,
-        fulfilled: _builtins.bool = ...,
+        outcome: Global___ReplayOutcome.ValueType = ...,
         call_id: _builtins.str = ...,
         result: _message_pb2.ToolResult | None = ...,
+        arguments_json: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["result", b"result"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_id", b"call_id", "fulfilled", b"fulfilled", "result", b"result"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments_json", b"arguments_json", "call_id", b"call_id", "outcome", b"outcome", "result", b"result"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1162,10 +1218,13 @@ class DescribeAgentsResponse(_message.Message):
     AGENTS_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
     MAX_CONCURRENT_RUNS_FIELD_NUMBER: _builtins.int
+    PROTOCOL_REVISION_FIELD_NUMBER: _builtins.int
     version: _builtins.str
     """The version of the runner."""
     max_concurrent_runs: _builtins.int
     """How many runs it executes at once at most; 0: no limit."""
+    protocol_revision: _builtins.int
+    """The newest revision of the protocol of `Execute` that it speaks; it speaks all before it, too."""
     @_builtins.property
     def agents(self) -> _containers.RepeatedCompositeFieldContainer[Global___AgentDescription]:
         """The agents."""
@@ -1176,10 +1235,11 @@ class DescribeAgentsResponse(_message.Message):
         agents: _abc.Iterable[Global___AgentDescription] | None = ...,
         version: _builtins.str = ...,
         max_concurrent_runs: _builtins.int = ...,
+        protocol_revision: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "max_concurrent_runs", b"max_concurrent_runs", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "max_concurrent_runs", b"max_concurrent_runs", "protocol_revision", b"protocol_revision", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -15,14 +15,19 @@ What `Execute` asks of a runner, in order
    offered) get a `tool_result` of kind `CALL_REFUSED` instead.
 4. Start a tool only when its verdict says `GRANTED`: the grant is the
    durable start (rule S1). Report each result as it comes.
-5. When no granted tool is running any more: if a call of the step has no result (client calls, asked or
-   deferred ones), report `parked` and end; else go on with the next step.
+5. When no granted tool is running and no verdict is outstanding any more (`WAIT` is followed by another):
+   if a call of the step has no result (client calls, asked or deferred ones), report `parked` and end;
+   else go on with the next step.
 6. Report `completed`, `failed`, or after a cancel `cancelled`. One of the four ends, with `parked`, is
    always the last event; it waits for its acknowledgement, then the runner closes the stream.
 
 Message ids and call ids are minted by the runner, fresh for each attempt: 1 to 128 characters of
 `A-Z a-z 0-9 _ . : -`, unique in the session. Every `RunnerEvent` carries a number of the attempt's own,
 from 1, without gaps; acknowledgements name it.
+
+This is revision 1 of the protocol. A broker skips runner events and a runner skips broker events that it
+does not know; what may not be skipped comes with a new revision, and a broker only uses a revision that
+the runner has described.
 """
 
 from collections import abc as _abc

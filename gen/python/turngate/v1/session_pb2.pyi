@@ -155,6 +155,8 @@ class _NodeKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NodeKind.Val
     """A user message."""
     NODE_KIND_RUN: _NodeKind.ValueType  # 2
     """A reply effort of the agent."""
+    NODE_KIND_FIRST_MESSAGE: _NodeKind.ValueType  # 3
+    """A first message that is no user message. First messages form a chain from the root."""
 
 class NodeKind(_NodeKind, metaclass=_NodeKindEnumTypeWrapper):
     """What kind of node of the conversation tree it is."""
@@ -165,6 +167,8 @@ NODE_KIND_PROMPT: NodeKind.ValueType  # 1
 """A user message."""
 NODE_KIND_RUN: NodeKind.ValueType  # 2
 """A reply effort of the agent."""
+NODE_KIND_FIRST_MESSAGE: NodeKind.ValueType  # 3
+"""A first message that is no user message. First messages form a chain from the root."""
 Global___NodeKind: _TypeAlias = NodeKind  # noqa: Y015
 
 @_typing.final
@@ -481,7 +485,8 @@ class HeldMessage(_message.Message):
     BRANCH_NAMED_FIELD_NUMBER: _builtins.int
     INTERRUPTING_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
-    TRACEPARENT_FIELD_NUMBER: _builtins.int
+    TRACE_CONTEXT_FIELD_NUMBER: _builtins.int
+    EDITS_PROMPT_ID_FIELD_NUMBER: _builtins.int
     reason: Global___HoldReason.ValueType
     """Why it is held."""
     waits_for_run_id: _builtins.str
@@ -492,8 +497,8 @@ class HeldMessage(_message.Message):
     """True if the sender named the branch on purpose: it then enters though the branch is not selected."""
     interrupting: _builtins.bool
     """True if it goes in front of the queue (`ON_BUSY_INTERRUPT`)."""
-    traceparent: _builtins.str
-    """The trace of the request that sent it."""
+    edits_prompt_id: _builtins.str
+    """For an edit that waits for a cancel (`ON_BUSY_INTERRUPT`): the prompt that it edits."""
     @_builtins.property
     def message(self) -> _message_pb2.Message:
         """The message as it will enter."""
@@ -506,6 +511,10 @@ class HeldMessage(_message.Message):
     def create_time(self) -> _timestamp_pb2.Timestamp:
         """When it was sent."""
 
+    @_builtins.property
+    def trace_context(self) -> _message_pb2.TraceContext:
+        """The trace of the request that sent it."""
+
     def __init__(
         self,
         *,
@@ -517,11 +526,12 @@ class HeldMessage(_message.Message):
         branch_named: _builtins.bool = ...,
         interrupting: _builtins.bool = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
-        traceparent: _builtins.str = ...,
+        trace_context: _message_pb2.TraceContext | None = ...,
+        edits_prompt_id: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "message", b"message"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "message", b"message", "trace_context", b"trace_context"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["branch_named", b"branch_named", "branch_node_id", b"branch_node_id", "create_time", b"create_time", "interrupting", b"interrupting", "message", b"message", "reason", b"reason", "traceparent", b"traceparent", "waits_for_interaction_ids", b"waits_for_interaction_ids", "waits_for_run_id", b"waits_for_run_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["branch_named", b"branch_named", "branch_node_id", b"branch_node_id", "create_time", b"create_time", "edits_prompt_id", b"edits_prompt_id", "interrupting", b"interrupting", "message", b"message", "reason", b"reason", "trace_context", b"trace_context", "waits_for_interaction_ids", b"waits_for_interaction_ids", "waits_for_run_id", b"waits_for_run_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

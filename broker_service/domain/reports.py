@@ -1,0 +1,345 @@
+"""What a runner reports of an attempt, and what the broker makes of it (R3, R4, A1).
+
+One report holds the events that came together; they are decided, and stored, in one write.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, assert_never
+
+from broker_service.domain import runs
+from broker_service.domain.decision import Decision
+from broker_service.domain.events import (
+    MessageCompleted,
+    MessageStarted,
+    MessageWithdrawn,
+    RenderHintAdded,
+    RunStateChanged,
+    ToolResultAdded,
+)
+from broker_service.domain.interactions import hint_for, open_interaction
+from broker_service.domain.model import (
+    DataPart,
+    InteractionKind,
+    InteractionNotice,
+    Message,
+    ProposedTool,
+    ReasoningPart,
+    RenderHint,
+    ResultKind,
+    Role,
+    RunFailure,
+    RunState,
+    TextPart,
+    ToolCall,
+    ToolExecutor,
+    ToolResult,
+)
+from broker_service.domain.starts import (
+    ToolVerdict,
+    approval_scope,
+    permission,
+    propose_tools,
+    runs_after_answers,
+)
+from broker_service.domain.state import RunNode
+from turngate_core.degradation import ParkedCall, ParkedStep, park_step
+from turngate_core.errors import Reason, Refusal
+from turngate_core.ids import is_message_id
+from turngate_core.json_text import JsonTextError, check
+from turngate_core.policy import Permission
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A message is complete, with all its calls."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrew:
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hinted:
+    message_id: str
+    hint: RenderHint
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    tools: tuple[ProposedTool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Resulted:
+    result: ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    waiting_tools: tuple[ProposedTool, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    failure: RunFailure
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    pass
+
+
+RunnerEvent: TypeAlias = (
+    Began
+    | Finished
+    | Withdrew
+    | Hinted
+    | Proposed
+    | Resulted
+    | Parked
+    | Completed
+    | Failed
+    | Cancelled
+)
+
+
+@dataclass(slots=True)
+class Reported:
+    """`verdicts`: for proposed calls. `ended`: the attempt is over."""
+
+    verdicts: list[ToolVerdict] = field(default_factory=list)
+    ended: bool = False
+
+
+def report(
+    decision: Decision, run_id: str, attempt: int, events: tuple[RunnerEvent, ...]
+) -> Reported:
+    """Take in what a runner reports. Refuses with STALE_ATTEMPT (R3) or PROTOCOL_VIOLATION."""
+    run = decision.state.runs.get(run_id)
+    if run and run.state is RunState.PENDING and attempt > run.attempt:
+        runs.begin_attempt(decision, run_id, attempt)
+    run = runs.check_attempt(decision.state, run_id, attempt)
+    reported = Reported()
+    for event in events:
+        if reported.ended:
+            raise _violation("an event after the end of the attempt")
+        _take_in(decision, run, event, reported)
+    return reported
+
+
+def _take_in(decision: Decision, run: RunNode, event: RunnerEvent, reported: Reported) -> None:
+    match event:
+        case Began():
+            _began(decision, run, event.message_id)
+        case Finished():
+            _finished(decision, run, event.message)
+        case Withdrew():
+            if event.message_id != run.open_message_id:
+                raise _violation(f"message {event.message_id} is not being written")
+            decision.emit(MessageWithdrawn(event.message_id, run.id))
+        case Hinted():
+            _step_call(decision, run, event.hint.tool_call_id)
+            message_id = event.message_id or decision.mint("msg")
+            if message_id in decision.state.message_nodes or not is_message_id(message_id):
+                raise _violation(f"message id {message_id} is taken or malformed")
+            decision.emit(RenderHintAdded(message_id, run.id, event.hint))
+        case Proposed():
+            for tool in event.tools:
+                _check_server_call(decision, run, tool.call_id)
+            reported.verdicts.extend(propose_tools(decision, run, event.tools))
+        case Resulted():
+            _resulted(decision, run, event.result)
+        case Parked():
+            _parked(decision, run, event.waiting_tools)
+            reported.ended = True
+        case Completed():
+            if any(call_id not in run.results for call_id in run.step_calls):
+                raise _violation("completed while a call of the step has no result")
+            _end(decision, run, RunState.COMPLETED, None)
+            reported.ended = True
+        case Failed():
+            _end(decision, run, RunState.FAILED, event.failure)
+            reported.ended = True
+        case Cancelled():
+            if run.state is not RunState.CANCELLING:
+                raise _violation("cancelled, but nobody asked for it")
+            _end(decision, run, RunState.CANCELLED, None)
+            reported.ended = True
+        case _:
+            assert_never(event)
+
+
+def _began(decision: Decision, run: RunNode, message_id: str) -> None:
+    if run.open_message_id:
+        raise _violation(f"message {run.open_message_id} is still being written")
+    if any(call_id not in run.results for call_id in run.step_calls):
+        raise _violation("a message began while a call of the step before has no result")
+    if not is_message_id(message_id) or message_id in decision.state.message_nodes:
+        raise _violation(f"message id {message_id!r} is taken or malformed")
+    decision.emit(MessageStarted(message_id, run.id, run.step + 1, run.attempt))
+
+
+def _finished(decision: Decision, run: RunNode, message: Message) -> None:
+    if message.id != run.open_message_id:
+        raise _violation(f"message {message.id} is not being written")
+    if message.role is not Role.ASSISTANT:
+        raise _violation("a runner's message has the role ASSISTANT")
+    seen: set[str] = set()
+    for part in message.parts:
+        content = part.content
+        if isinstance(content, ToolCall):
+            _check_call(decision, content, seen)
+        elif not isinstance(content, TextPart | ReasoningPart | ToolResult | DataPart):
+            raise _violation(
+                "a runner's message holds text, reasoning, calls, results and data only"
+            )
+    stored = replace(message, run_id=run.id, step=run.step + 1, create_time=decision.now, author="")
+    decision.emit(MessageCompleted(stored))
+
+
+def _check_call(decision: Decision, call: ToolCall, seen: set[str]) -> None:
+    if not is_message_id(call.call_id) or call.call_id in decision.state.calls:
+        raise _violation(f"call id {call.call_id!r} is taken or malformed")
+    if call.call_id in seen:
+        raise _violation(f"call id {call.call_id!r} stands twice in one message")
+    seen.add(call.call_id)
+    if call.executor is None or not call.name:
+        raise _violation(f"call {call.call_id} lacks its tool's name or its executor")
+    if call.malformed_arguments or not call.arguments_json:
+        return
+    try:
+        check(call.arguments_json)
+    except JsonTextError as error:
+        raise _violation(
+            f"arguments of call {call.call_id} are no JSON ({error}); "
+            "text that is no JSON belongs into malformed_arguments"
+        ) from error
+
+
+def _step_call(decision: Decision, run: RunNode, call_id: str) -> ToolCall:
+    if call_id not in run.step_calls:
+        raise _violation(f"call {call_id} is not one of the run's current step")
+    return decision.state.calls[call_id].call
+
+
+def _check_server_call(decision: Decision, run: RunNode, call_id: str) -> None:
+    if _step_call(decision, run, call_id).executor is not ToolExecutor.SERVER:
+        raise _violation(f"call {call_id} is no server call")
+
+
+def _resulted(decision: Decision, run: RunNode, result: ToolResult) -> None:
+    _step_call(decision, run, result.call_id)
+    if result.kind is ResultKind.TOOL:
+        if decision.state.calls[result.call_id].started_by != run.id:
+            raise _violation(f"call {result.call_id} was not granted to this run")
+    elif result.kind is not ResultKind.CALL_REFUSED:
+        raise _violation("a runner's results are of kind TOOL or CALL_REFUSED")
+    if result.call_id in run.results:
+        return
+    if result.output_json is not None:
+        try:
+            check(result.output_json)
+        except JsonTextError as error:
+            raise _violation(f"output of call {result.call_id} is no JSON: {error}") from error
+    decision.emit(ToolResultAdded(run.id, replace(result, create_time=decision.now)))
+
+
+def _parked(decision: Decision, run: RunNode, waiting: tuple[ProposedTool, ...]) -> None:
+    """R4: every open call of the step becomes an interaction, in call order, in the write that
+    parks.
+    """
+    if run.open_message_id:
+        raise _violation("parked while a message is being written")
+    if run.state is RunState.CANCELLING:
+        _end(decision, run, RunState.CANCELLED, None)
+        return
+    state = decision.state
+    proposals = {tool.call_id: tool for tool in waiting}
+    for call_id in proposals:
+        _check_server_call(decision, run, call_id)
+    unresolved = [call_id for call_id in run.step_calls if call_id not in run.results]
+    if not unresolved:
+        raise _violation("parked, but every call of the step has its result")
+    step = _park_client_calls(decision, run, unresolved)
+    for settlement in step.settlements:
+        result = ToolResult(
+            call_id=settlement.call_id,
+            error_text=settlement.error_text,
+            kind=ResultKind.UNSUPPORTED_PAYLOAD,
+            create_time=decision.now,
+        )
+        runs.add_result(decision, run, result)
+    waits: list[str] = []
+    for call_id in unresolved:
+        call = state.calls[call_id].call
+        if call_id in step.open:
+            notice = InteractionNotice.UNSUPPORTED_PAYLOAD if call_id in step.notices else None
+            kind = InteractionKind.CLIENT_TOOL
+            waits.append(open_interaction(decision, run, call, kind, notice=notice))
+        if call.executor is ToolExecutor.CLIENT:
+            continue
+        tool = proposals.get(call_id)
+        if tool is None:
+            raise _violation(f"parked without a word about the server call {call_id}")
+        if waiting_for_approval(decision, call, tool):
+            scope = approval_scope(state, tool)
+            waits.append(
+                open_interaction(decision, run, call, InteractionKind.APPROVAL, grant_scope=scope)
+            )
+        elif not runs_after_answers(tool):
+            raise _violation(f"parked though the server call {call_id} could run")
+    decision.emit(
+        RunStateChanged(
+            run.id, RunState.PARKED, run.attempt, waits_for_interaction_ids=tuple(waits)
+        )
+    )
+    runs.resume_if_free(decision, run)
+
+
+def waiting_for_approval(decision: Decision, call: ToolCall, tool: ProposedTool) -> bool:
+    """Whether the call is to be asked about: policy says so and nobody has decided it yet."""
+    undecided = not decision.state.calls[call.call_id].interaction_id
+    return undecided and permission(decision.state, call, tool) is Permission.ASK
+
+
+def _park_client_calls(decision: Decision, run: RunNode, unresolved: list[str]) -> ParkedStep:
+    """The client calls of the step, each with a hint (H1), and what becomes of them (D2)."""
+    state = decision.state
+    parked = []
+    for call_id in unresolved:
+        call = state.calls[call_id].call
+        if call.executor is not ToolExecutor.CLIENT:
+            continue
+        if call_id not in run.hints:
+            hint = hint_for(state, run, call)
+            decision.emit(RenderHintAdded(decision.mint("msg"), run.id, hint))
+        kind = run.hints[call_id].kind
+        parked.append(ParkedCall(call_id, call.name, kind, call.arguments_json or "{}"))
+    return park_step(parked, degraded_earlier=run.degraded)
+
+
+def _end(decision: Decision, run: RunNode, to: RunState, failure: RunFailure | None) -> None:
+    """The attempt's end; a run that is being cancelled ends as cancelled, whatever it says (C1)."""
+    if run.state is RunState.CANCELLING:
+        to, failure = RunState.CANCELLED, None
+    runs.close_attempt(decision, run)
+    decision.emit(RunStateChanged(run.id, to, run.attempt, failure=failure))
+
+
+def _violation(problem: str) -> Refusal:
+    return Refusal(Reason.PROTOCOL_VIOLATION, problem, {"problem": problem})

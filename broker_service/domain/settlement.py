@@ -1,0 +1,221 @@
+"""Settling client-tool calls (F1, F2, F4 to F7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from broker_service.domain.decision import Decision
+from broker_service.domain.events import AnswerAdded
+from broker_service.domain.forks import open_fork
+from broker_service.domain.interactions import (
+    InteractionRef,
+    declared_tool,
+    find_interaction,
+    instant,
+    refuse_if_closed_without_answer,
+    refuse_kind,
+)
+from broker_service.domain.model import (
+    Answer,
+    Interaction,
+    InteractionKind,
+    InteractionNotice,
+    InteractionState,
+    ResultKind,
+    ToolResult,
+)
+from broker_service.domain.runs import add_result, resume_if_free, share_result
+from broker_service.domain.state import RunNode, SessionState, answer_digest
+from turngate_core.connection import (
+    ConnectionFault,
+    parse_connection_text,
+    validate_connection_answer,
+)
+from turngate_core.errors import Reason, Refusal
+from turngate_core.form_answers import validate_form_answer, validate_unsupported_form_answer
+from turngate_core.forms import UnsupportedForm, parse_form_text
+from turngate_core.schema import validate
+from turngate_core.violations import Violation
+
+
+@dataclass(frozen=True, slots=True)
+class SettleToolCall:
+    """Exactly one of `output_json` (valid JSON text, T2) and `error_text`."""
+
+    ref: InteractionRef
+    output_json: str | None = None
+    error_text: str | None = None
+    tool_name: str = ""
+    client_ref: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """`run_id`: the run that goes on with the answer. `superseded_run_id`: "" if the answer was
+    collected by an open fork (F4). `acted_on_run_id`: after successors were followed (F8).
+    """
+
+    interaction_id: str
+    answer_id: str
+    run_id: str
+    fork_opened: bool
+    superseded_run_id: str
+    acted_on_run_id: str
+    client_ref: str
+
+
+def settle_tool_call(decision: Decision, command: SettleToolCall) -> Settled:
+    """The first answer to a run that parked itself opens a fork (F2); an answer to another open
+    call of the step is collected by that fork (F4).
+    """
+    state = decision.state
+    interaction = find_interaction(state, command.ref)
+    refuse_kind(interaction, InteractionKind.CLIENT_TOOL)
+    if command.tool_name and command.tool_name != interaction.tool_name:
+        raise Refusal(
+            Reason.TOOL_NAME_MISMATCH,
+            f"the call is one of {interaction.tool_name}",
+            {"tool_name": command.tool_name, "expected": interaction.tool_name},
+        )
+    refuse_if_closed_without_answer(interaction)
+    if interaction.state is InteractionState.ANSWERED:
+        return _answered_before(decision, interaction, command)
+    _check_output(state, interaction, command.output_json)
+    waiting = state.waiting_runs(interaction.id)
+    addressed = _addressed(state, waiting, command.ref.run_id)
+    answer_id = decision.mint("ans")
+    result = ToolResult(
+        call_id=interaction.call_id,
+        output_json=command.output_json,
+        error_text=command.error_text,
+        kind=ResultKind.CLIENT,
+        interaction_id=interaction.id,
+        answer_id=answer_id,
+        create_time=decision.now,
+    )
+    collected = addressed.collecting
+    goes_on_id = addressed.id if collected else decision.mint("run")
+    answer = Answer(
+        id=answer_id,
+        author=decision.actor.name,
+        client=decision.client,
+        create_time=decision.now,
+        run_id=goes_on_id,
+        client_ref=command.client_ref,
+    )
+    decision.emit(
+        AnswerAdded(
+            interaction.id, interaction.call_id, answer, InteractionState.ANSWERED, addressed.id
+        )
+    )
+    # What closes a question closes it for every run that waits for it (F4).
+    goes_on = addressed
+    if not collected:
+        goes_on = open_fork(decision, addressed, goes_on_id, interaction)
+    add_result(decision, goes_on, result)
+    resume_if_free(decision, goes_on)
+    for run in waiting:
+        if run is not addressed:
+            share_result(decision, run, result, goes_on.id)
+            resume_if_free(decision, run)
+    return Settled(
+        interaction_id=interaction.id,
+        answer_id=answer_id,
+        run_id=goes_on_id,
+        fork_opened=not collected,
+        superseded_run_id=state.runs[goes_on_id].supersedes,
+        acted_on_run_id=addressed.id,
+        client_ref=command.client_ref,
+    )
+
+
+def _addressed(state: SessionState, waiting: list[RunNode], named_run_id: str) -> RunNode:
+    """The run that the request names or, by interaction alone, the one of the selected branch, else
+    the first that waits. A superseded one means its successor (F8).
+    """
+    assert waiting, "an open interaction has a live run that waits for it"
+    if named_run_id:
+        successor = state.successor(named_run_id)
+        for run in waiting:
+            if run.id == successor:
+                return run
+        named = state.runs[successor]
+        if not named.live:
+            raise Refusal(
+                Reason.RUN_CANCELLED,
+                f"run {named.id} waits for nothing any more",
+                {"run_id": named.id},
+            )
+    for run in waiting:
+        if state.on_selected_branch(run.id):
+            return run
+    return waiting[0]
+
+
+def _check_output(state: SessionState, interaction: Interaction, output: str | None) -> None:
+    """An output is checked against the form or the schema of its tool; an error text needs no
+    check.
+    """
+    if output is None:
+        return
+    violations = _violations(state, interaction, output)
+    if violations:
+        raise Refusal(
+            Reason.INVALID_ANSWER,
+            "the answer does not fit; the question stays open",
+            {"interaction_id": interaction.id},
+            [(f"output{v.path.replace('/', '.')}", v.message) for v in violations],
+        )
+
+
+def _violations(state: SessionState, interaction: Interaction, output: str) -> list[Violation]:
+    if interaction.tool_name == "request_input":
+        form = parse_form_text(interaction.arguments_json)
+        unsupported = isinstance(form, UnsupportedForm)
+        if unsupported or interaction.notice is InteractionNotice.UNSUPPORTED_PAYLOAD:
+            return validate_unsupported_form_answer(output)
+        assert not isinstance(form, UnsupportedForm)
+        return validate_form_answer(form, output)
+    if interaction.tool_name == "request_connection":
+        request = parse_connection_text(interaction.arguments_json)
+        return (
+            []
+            if isinstance(request, ConnectionFault)
+            else validate_connection_answer(request, output)
+        )
+    tool = declared_tool(state, interaction.tool_name)
+    if tool and tool.output_schema_json:
+        return validate(tool.output_schema_json, output)
+    return []
+
+
+def _answered_before(
+    decision: Decision, interaction: Interaction, command: SettleToolCall
+) -> Settled:
+    """The same principal repeating the same answer gets the first outcome; other second answers are
+    refused, naming the first (F5)."""
+    digests = decision.state.answer_digests
+    digest = answer_digest(command.output_json, command.error_text)
+    for answer in interaction.answers:
+        if answer.author == decision.actor.name and digests[answer.id] == digest:
+            run = decision.state.runs[answer.run_id]
+            return Settled(
+                interaction_id=interaction.id,
+                answer_id=answer.id,
+                run_id=run.id,
+                fork_opened=False,
+                superseded_run_id=run.supersedes,
+                acted_on_run_id=run.id,
+                client_ref=command.client_ref,
+            )
+    first = interaction.answers[0]
+    raise Refusal(
+        Reason.ALREADY_SETTLED,
+        "another answer came first",
+        {
+            "interaction_id": interaction.id,
+            "answer_id": first.id,
+            "run_id": first.run_id,
+            "answered_at": instant(first.create_time),
+        },
+    )

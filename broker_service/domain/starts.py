@@ -1,0 +1,256 @@
+"""Starts of server tools: the runner proposes, the broker grants (A1, S1, R4).
+
+Policy, decision, grant and ledger are checked in one decision; the grant is the durable start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from broker_service.domain.decision import Decision
+from broker_service.domain.events import ToolStarted
+from broker_service.domain.model import (
+    GrantScope,
+    InteractionState,
+    Permission,
+    ProposedTool,
+    ResultKind,
+    RunState,
+    ToolCall,
+    ToolExecutor,
+    ToolResult,
+)
+from broker_service.domain.results import synthetic_result
+from broker_service.domain.runs import add_result, share_result
+from broker_service.domain.state import RunNode, SessionState
+from turngate_core import policy
+from turngate_core.canonical_arguments import canonical_key_of_text
+from turngate_core.json_text import JsonTextError, parse
+
+
+class Verdict(Enum):
+    GRANTED = 1
+    ASK = 2
+    DENIED = 3
+    REUSE = 4
+    WAIT = 5
+    DEFERRED = 6
+    CANCELLED = 7
+
+
+@dataclass(frozen=True, slots=True)
+class ToolVerdict:
+    call_id: str
+    verdict: Verdict
+    result: ToolResult | None = None
+
+
+def propose_tools(
+    decision: Decision, run: RunNode, tools: tuple[ProposedTool, ...]
+) -> list[ToolVerdict]:
+    """A verdict for each proposed server call of the run's step.
+
+    Tools that run after answers are judged last: whether they are deferred depends on the others
+    (R4).
+    """
+    verdicts: dict[str, ToolVerdict] = {}
+    at_once = [tool for tool in tools if not runs_after_answers(tool)]
+    later = [tool for tool in tools if runs_after_answers(tool)]
+    for tool in at_once:
+        verdicts[tool.call_id] = _verdict(decision, run, tool)
+    asked = {v.call_id for v in verdicts.values() if v.verdict is Verdict.ASK}
+    asked |= {t.call_id for t in later if _asks(decision.state, run, t)}
+    for tool in later:
+        others_open = bool(asked - {tool.call_id}) or _has_open_client_call(decision.state, run)
+        verdicts[tool.call_id] = _verdict(decision, run, tool, others_open=others_open)
+    return [verdicts[tool.call_id] for tool in tools]
+
+
+def runs_after_answers(tool: ProposedTool) -> bool:
+    """R4: by its own mark, else if it destroys something."""
+    return tool.destructive if tool.after_answers is None else tool.after_answers
+
+
+def _verdict(
+    decision: Decision, run: RunNode, tool: ProposedTool, *, others_open: bool = False
+) -> ToolVerdict:
+    state = decision.state
+    record = state.calls[tool.call_id]
+    if known := run.results.get(tool.call_id):
+        return ToolVerdict(tool.call_id, Verdict.REUSE, known)
+    if run.state is RunState.CANCELLING:
+        return ToolVerdict(tool.call_id, Verdict.CANCELLED)
+    if permission(state, record.call, tool) is policy.Permission.DENY:
+        return _deny(decision, run, tool.call_id)
+    if record.started and not (record.idempotent and record.started_by == run.id):
+        return _started_elsewhere(decision, run, tool.call_id)
+    if _asks(state, run, tool):
+        return ToolVerdict(tool.call_id, Verdict.ASK)
+    if runs_after_answers(tool):
+        if others_open:
+            return ToolVerdict(tool.call_id, Verdict.DEFERRED)
+        if _answered_badly(state, run):
+            return _deny(
+                decision, run, tool.call_id, "another question of this step was not accepted"
+            )
+    decision.emit(ToolStarted(tool.call_id, run.id, run.attempt, tool.idempotent))
+    return ToolVerdict(tool.call_id, Verdict.GRANTED)
+
+
+def _deny(decision: Decision, run: RunNode, call_id: str, detail: str = "") -> ToolVerdict:
+    detail = detail or "the policy does not allow this tool"
+    denied = synthetic_result(call_id, ResultKind.DENIED, decision.now, detail=detail)
+    add_result(decision, run, denied)
+    return ToolVerdict(call_id, Verdict.DENIED, denied)
+
+
+def _started_elsewhere(decision: Decision, run: RunNode, call_id: str) -> ToolVerdict:
+    """S1: the first run to reach a call starts it; another takes the recorded result, or waits."""
+    record = decision.state.calls[call_id]
+    if record.result is None:
+        return ToolVerdict(call_id, Verdict.WAIT)
+    share_result(decision, run, record.result, record.result_run)
+    return ToolVerdict(call_id, Verdict.REUSE, record.result)
+
+
+def permission(state: SessionState, call: ToolCall, tool: ProposedTool) -> policy.Permission:
+    """What policy, tool and server say about the start (A1)."""
+    return policy.permission_for(
+        call.name,
+        _core_policy(state),
+        tool_setting=_setting(tool.tool_permission),
+        server_setting=_setting(tool.server_permission),
+        read_only=tool.read_only,
+    )
+
+
+def _asks(state: SessionState, run: RunNode, tool: ProposedTool) -> bool:
+    """Whether a person still has to approve: neither decided for this call, nor covered by a grant."""
+    record = state.calls[tool.call_id]
+    if tool.call_id in run.results or record.started:
+        return False
+    if permission(state, record.call, tool) is not policy.Permission.ASK:
+        return False
+    if record.interaction_id:
+        decided = state.interactions[record.interaction_id].state
+        return decided is not InteractionState.APPROVED
+    return not _granted(state, run, record.call)
+
+
+def _granted(state: SessionState, run: RunNode, call: ToolCall) -> bool:
+    """A3: an approval of scope SESSION on this branch, whose own call was started and was
+    identical.
+    """
+    wanted = _identity(run.agent, call)
+    if wanted is None:
+        return False
+    for grant in state.grants.values():
+        granted = state.calls[grant.call_id]
+        if (
+            not grant.revoked
+            and granted.started
+            and _identity(state.runs[grant.run_id].agent, granted.call) == wanted
+            and _on_branch_of(state, run, granted.started_by)
+        ):
+            return True
+    return False
+
+
+def _identity(agent: str, call: ToolCall) -> tuple[str, str, str, str] | None:
+    key = canonical_key_of_text(call.arguments_json or "{}", unwrap_strings=False)
+    return None if key is None else (agent, call.tool_origin, call.name, key)
+
+
+def _on_branch_of(state: SessionState, run: RunNode, started_by: str) -> bool:
+    """Whether the run that started the granted call is in the run's own history."""
+    on_branch = set(state.path_to(run.id)) | {r.id for r in state.origin_chain(run.id)}
+    for node_id in list(on_branch):
+        if node_id in state.runs:
+            on_branch |= {r.id for r in state.origin_chain(node_id)}
+    return started_by in on_branch
+
+
+def _has_open_client_call(state: SessionState, run: RunNode) -> bool:
+    return any(
+        state.calls[call_id].call.executor is ToolExecutor.CLIENT and call_id not in run.results
+        for call_id in run.step_calls
+    )
+
+
+def _answered_badly(state: SessionState, run: RunNode) -> bool:
+    """R4: an interaction of the step was declined, denied, cancelled, expired or settled by the
+    broker.
+    """
+    for call_id in run.step_calls:
+        result = run.results.get(call_id)
+        if result is None:
+            continue
+        by_kind = result.kind in _BAD_KINDS and (
+            result.interaction_id or state.calls[call_id].call.executor is ToolExecutor.CLIENT
+        )
+        if by_kind or _declined(state.calls[call_id].call, result):
+            return True
+    return False
+
+
+_BAD_KINDS = frozenset(
+    {
+        ResultKind.DENIED,
+        ResultKind.CANCELLED_BY_USER,
+        ResultKind.EXPIRED,
+        ResultKind.NOT_HANDLED,
+        ResultKind.UNSUPPORTED_PAYLOAD,
+        ResultKind.QUESTION_LIMIT,
+    }
+)
+
+
+def _declined(call: ToolCall, result: ToolResult) -> bool:
+    """A form that was declined or cancelled, or a connection that was not made (B1, B2)."""
+    if result.kind is not ResultKind.CLIENT or result.output_json is None:
+        return False
+    try:
+        output = parse(result.output_json)
+    except JsonTextError:
+        return False
+    if not isinstance(output, dict):
+        return False
+    if call.name == "request_input":
+        return output.get("action") in ("decline", "cancel")
+    return call.name == "request_connection" and output.get("connected") is False
+
+
+def approval_scope(state: SessionState, tool: ProposedTool) -> GrantScope:
+    """What an approval of this call will cover (A3): of tool and policy the stricter; `ONCE` by
+    default for destructive tools.
+    """
+    own = tool.grant_scope or (GrantScope.ONCE if tool.destructive else None)
+    return state.grant_scope(own)
+
+
+def _core_policy(state: SessionState) -> policy.Policy:
+    given = state.config.approval_policy
+    if given is None:
+        return policy.Policy(default=policy.Setting.ALLOW)
+    return policy.Policy(
+        default=_setting(given.default_permission) or policy.Setting.ALLOW,
+        rules=tuple(
+            policy.PolicyRule(
+                rule.pattern, _setting(rule.permission) or policy.Setting.NOT_UNDERSTOOD
+            )
+            for rule in given.rules
+        ),
+    )
+
+
+_SETTINGS = {
+    Permission.ALLOW: policy.Setting.ALLOW,
+    Permission.ASK: policy.Setting.ASK,
+    Permission.DENY: policy.Setting.DENY,
+    Permission.ALLOW_READS: policy.Setting.ALLOW_READS,
+}
+
+
+def _setting(permission: Permission | None) -> policy.Setting | None:
+    return None if permission is None else _SETTINGS[permission]

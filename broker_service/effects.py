@@ -1,0 +1,158 @@
+"""What is stored beside the events of a decision: list rows, inbox rows, due work.
+
+Derived from the events and the state after them, in one place, so that no decision can forget it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from broker_service.domain.decision import Decision
+from broker_service.domain.events import (
+    AnswerAdded,
+    Event,
+    InteractionClosed,
+    InteractionOpened,
+    MessageCompleted,
+    MessageStarted,
+    MessageWithdrawn,
+    NoticeAdded,
+    PromptAdded,
+    RenderHintAdded,
+    RunCreated,
+    RunStateChanged,
+    ToolResultAdded,
+    ToolStarted,
+)
+from broker_service.domain.model import Interaction, InteractionState, RunState, Session
+from broker_service.domain.state import SessionState
+from broker_service.encoding import encode_event, to_proto
+from broker_service.storage.port import (
+    DeleteInteraction,
+    DeleteWork,
+    Effect,
+    Entry,
+    EntryKind,
+    PutInteraction,
+    PutSession,
+    PutWork,
+    SessionKey,
+    WorkKey,
+    WorkKind,
+)
+
+
+def session_key(state: SessionState) -> SessionKey:
+    return SessionKey(state.session.tenant_id, state.session.id)
+
+
+def entries_of(decision: Decision) -> tuple[Entry, ...]:
+    """The decision's events as log entries."""
+    entries = []
+    for event in decision.events:
+        node_id, subject_id = place_of(decision.state, event.event)
+        entries.append(Entry(EntryKind.EVENT, encode_event(event), node_id, subject_id))
+    return tuple(entries)
+
+
+def place_of(state: SessionState, event: Event) -> tuple[str, str]:
+    """The node that an event belongs to, and the message, call or interaction it is about."""
+    match event:
+        case PromptAdded():
+            return event.message.id, event.message.id
+        case RunCreated():
+            return event.run.id, ""
+        case RunStateChanged():
+            return event.run_id, ""
+        case MessageCompleted():
+            return event.message.run_id, event.message.id
+        case MessageStarted() | MessageWithdrawn() | RenderHintAdded():
+            return event.run_id, event.message_id
+        case ToolStarted():
+            return event.run_id, event.call_id
+        case ToolResultAdded():
+            return event.run_id, event.result.call_id
+        case InteractionOpened():
+            return event.interaction.run_id, event.interaction.id
+        case AnswerAdded() | InteractionClosed() | NoticeAdded():
+            return state.interactions[event.interaction_id].run_id, event.interaction_id
+        case _:
+            return "", ""
+
+
+def effects_of(decision: Decision, owner: str, lease_until: int) -> tuple[Effect, ...]:
+    """All that a decision's events ask for.
+
+    A run that becomes pending is claimed for this broker at once, in the same commit; the token of
+    that claim is the number of the attempt (R3).
+    """
+    state = decision.state
+    key = session_key(state)
+    runs: set[str] = set()
+    interactions: set[str] = set()
+    for entry in decision.events:
+        event = entry.event
+        if isinstance(event, RunCreated):
+            runs.add(event.run.id)
+        elif isinstance(event, RunStateChanged):
+            runs.add(event.run_id)
+        elif isinstance(event, InteractionOpened):
+            interactions.add(event.interaction.id)
+        elif isinstance(event, AnswerAdded | InteractionClosed | NoticeAdded):
+            interactions.add(event.interaction_id)
+    effects: list[Effect] = []
+    for run_id in sorted(runs):
+        run = state.runs[run_id]
+        work = WorkKey(WorkKind.RUN, key, run_id)
+        if run.state is RunState.PENDING and run.live:
+            token = run.attempt + 1
+            effects.append(PutWork(work, decision.now, token, owner, lease_until))
+        elif run.state not in (RunState.RUNNING, RunState.CANCELLING):
+            effects.append(DeleteWork(work))
+    for interaction_id in sorted(interactions):
+        interaction = state.interactions[interaction_id]
+        if interaction.state is InteractionState.OPEN:
+            opened_at = interaction.create_time or decision.now
+            payload = to_proto(interaction).SerializeToString()
+            effects.append(PutInteraction(key, interaction_id, opened_at, payload))
+        else:
+            effects.append(DeleteInteraction(key, interaction_id))
+    effects.append(session_row(state))
+    return tuple(effects)
+
+
+def session_row(state: SessionState) -> PutSession:
+    """The list row of the session as it is now."""
+    session = session_view(state)
+    return PutSession(
+        session=session_key(state),
+        owner=session.owner,
+        created_at=session.create_time or 0,
+        updated_at=state.update_time,
+        payload=to_proto(session).SerializeToString(),
+        participants=session.participants,
+        labels=tuple(sorted(state.config.labels.items())),
+    )
+
+
+def session_view(state: SessionState) -> Session:
+    """The public session, counters included."""
+    return replace(
+        state.session,
+        update_time=state.update_time,
+        selected_node_id=state.selected,
+        open_interaction_count=len(state.open_interactions),
+        held_message_count=len(state.held),
+        active_run_count=sum(1 for run_id in state.live_runs if state.runs[run_id].active),
+        queue_pause=state.queue_pause,
+    )
+
+
+def interaction_view(state: SessionState, interaction: Interaction) -> Interaction:
+    """The public interaction with what only reads fill in (I5)."""
+    waiting = state.waiting_runs(interaction.id)
+    return replace(
+        interaction,
+        waiting_run_ids=tuple(run.id for run in waiting),
+        on_selected_branch=any(state.on_selected_branch(run.id) for run in waiting),
+    )

@@ -1,0 +1,314 @@
+"""Sessions in memory: load, decide, commit. The shell round the pure core.
+
+Commands on one session are serial (E1): each decides on the state that the one before left. What a
+decision changed is answered only when it is durable (E4). Should another broker have written
+meanwhile, the state is folded anew and the decision made again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from broker_service.domain import fold, gate
+from broker_service.domain.decision import Actor, Decision
+from broker_service.domain.events import SessionEvent
+from broker_service.domain.limits import Limits
+from broker_service.domain.sessions import CreateSession, create_session
+from broker_service.domain.state import SessionState
+from broker_service.effects import effects_of, entries_of, session_key
+from broker_service.encoding import decode_event
+from broker_service.storage.port import (
+    Append,
+    Effect,
+    Fence,
+    PutWork,
+    RememberRequest,
+    RequestAlreadyRecorded,
+    RequestKey,
+    SessionKey,
+    Store,
+    VersionConflict,
+    WorkKind,
+    Write,
+)
+from turngate_core.errors import Reason, Refusal
+
+T = TypeVar("T")
+
+HOT_SESSIONS = 10_000
+"""Sessions whose state is kept in memory; others are folded again when they are needed."""
+
+CONFLICTS_IN_A_ROW = 50
+"""Decisions made again before the broker gives up: far beyond what real contention makes."""
+
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+def mint(prefix: str) -> str:
+    """A fresh id (T3): 20 characters, sorted by time, with 45 random bits beside the milliseconds."""
+    number = (time.time_ns() // 1_000_000 % (1 << 45) << 35) | secrets.randbits(35)
+    text = ""
+    for _ in range(16):
+        number, digit = divmod(number, 32)
+        text = _ALPHABET[digit] + text
+    return f"{prefix}_{text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a commit changed: told to the listener of `Sessions` after it is durable."""
+
+    key: SessionKey
+    state: SessionState
+    events: tuple[SessionEvent, ...]
+    claimed: tuple[PutWork, ...]
+
+
+Listener = Callable[[Committed], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Request(Generic[T]):
+    """A request that is to be remembered (E1). `fingerprint`: what it means; `answer`: the encoded
+    response, which must not depend on anything but the reply and the state after it.
+    `keep_ms`: how long; None for as long as the session lives.
+    """
+
+    key: RequestKey
+    fingerprint: bytes
+    answer: Callable[[T, SessionState], bytes]
+    keep_ms: int | None = None
+
+    def remembered(self, reply: T, state: SessionState, now: int) -> RememberRequest:
+        keep_until = None if self.keep_ms is None else now + self.keep_ms
+        return RememberRequest(self.key, self.fingerprint, self.answer(reply, state), keep_until)
+
+
+class AnsweredBefore(Exception):
+    """The request was answered before, with this (E1)."""
+
+    def __init__(self, response: bytes) -> None:
+        super().__init__("answered before")
+        self.response = response
+
+
+@dataclass(slots=True)
+class _Hot:
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    state: SessionState | None = None
+    users: int = 0
+
+
+class Sessions:
+    """The sessions that this broker knows. `owner`: under which name it claims work."""
+
+    def __init__(self, store: Store, limits: Limits, owner: str, lease_ms: int) -> None:
+        self.store = store
+        self.limits = limits
+        self.owner = owner
+        self.lease_ms = lease_ms
+        self._hot: OrderedDict[SessionKey, _Hot] = OrderedDict()
+        self._listeners: list[Listener] = []
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def listen(self, listener: Listener) -> None:
+        """Be told of each commit of this broker, on the event loop, in order within a session."""
+        self._listeners.append(listener)
+
+    async def create(
+        self,
+        command: CreateSession,
+        actor: Actor,
+        request: Request[str] | None = None,
+    ) -> tuple[str, SessionState]:
+        """Create a session; answers the run that started, if one did, and the session's state.
+
+        Refuses with SESSION_ID_TAKEN and REQUEST_ID_REUSED. Raises AnsweredBefore.
+        """
+        await self._check_ledger(request)
+        decision, run_id = create_session(command, self.store.now(), actor, mint, self.limits)
+        key = session_key(decision.state)
+
+        async def commit() -> None:
+            hot = self._enter(key)
+            try:
+                async with hot.lock:
+                    try:
+                        await self._commit(hot, decision, 0, run_id, request, None)
+                    except VersionConflict:
+                        await self._check_ledger(request)
+                        raise Refusal(
+                            Reason.SESSION_ID_TAKEN,
+                            f"session id {key.session_id} is taken",
+                            {"session_id": key.session_id},
+                        ) from None
+            finally:
+                hot.users -= 1
+
+        await self._to_the_end(commit())
+        return run_id, decision.state
+
+    async def execute(
+        self,
+        key: SessionKey,
+        actor: Actor,
+        act: Callable[[Decision], T],
+        *,
+        client: str = "",
+        request: Request[T] | None = None,
+        fence: Fence | None = None,
+    ) -> tuple[T, SessionState]:
+        """Decide and store. Answers what `act` answered, and the state after it.
+
+        `act` is a function of the core; the queue gate is asked after each. A caller that goes away
+        does not stop what has begun. Refuses with SESSION_NOT_FOUND, SESSION_DELETED and whatever
+        `act` refuses with, REQUEST_ID_REUSED. Raises AnsweredBefore, FenceLost, StoreUnavailable.
+        """
+
+        async def run() -> tuple[T, SessionState]:
+            hot = self._enter(key)
+            try:
+                async with hot.lock:
+                    return await self._decide(hot, key, actor, act, client, request, fence)
+            finally:
+                hot.users -= 1
+
+        return await self._to_the_end(run())
+
+    async def read(self, key: SessionKey) -> SessionState:
+        """The present state. To be looked at before the next await, never to be changed."""
+        hot = self._enter(key)
+        try:
+            async with hot.lock:
+                return await self._state(hot, key)
+        finally:
+            hot.users -= 1
+
+    async def close(self) -> None:
+        """Wait until what has begun is stored."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _decide(
+        self,
+        hot: _Hot,
+        key: SessionKey,
+        actor: Actor,
+        act: Callable[[Decision], T],
+        client: str,
+        request: Request[T] | None,
+        fence: Fence | None,
+    ) -> tuple[T, SessionState]:
+        await self._check_ledger(request)
+        for _ in range(CONFLICTS_IN_A_ROW):
+            state = await self._state(hot, key)
+            decision = Decision(state, self.store.now(), actor, mint, self.limits, client)
+            version = state.version
+            try:
+                reply = act(decision)
+                gate.release(decision)
+            except BaseException:
+                if decision.events:
+                    hot.state = None  # half a decision is none
+                raise
+            if not decision.events:
+                return reply, state
+            try:
+                await self._commit(hot, decision, version, reply, request, fence)
+            except VersionConflict:
+                await self._check_ledger(request)
+                continue
+            return reply, state
+        raise Refusal(
+            Reason.STORE_UNAVAILABLE,
+            "the session is written to faster than a decision can be made",
+            retry_after_ms=100,
+        )
+
+    async def _commit(
+        self,
+        hot: _Hot,
+        decision: Decision,
+        version: int,
+        reply: T,
+        request: Request[T] | None,
+        fence: Fence | None,
+    ) -> None:
+        key = session_key(decision.state)
+        lease_until = decision.now + self.lease_ms
+        effects: tuple[Effect, ...] = effects_of(decision, self.owner, lease_until)
+        if request:
+            effects = (*effects, request.remembered(reply, decision.state, decision.now))
+        append = Append(key, entries_of(decision), version, fence)
+        # Until it is durable nobody may decide on it: should the commit fail, it never was.
+        hot.state = None
+        try:
+            await self.store.commit(Write((append,), effects))
+        except RequestAlreadyRecorded:
+            await self._check_ledger(request)
+            raise
+        hot.state = decision.state
+        claimed = tuple(
+            e for e in effects if isinstance(e, PutWork) and e.work.kind is WorkKind.RUN
+        )
+        committed = Committed(key, decision.state, tuple(decision.events), claimed)
+        for listener in self._listeners:
+            listener(committed)
+
+    async def _check_ledger(self, request: Request[T] | None) -> None:
+        recorded = await self.store.find_request(request.key) if request else None
+        if request is None or recorded is None:
+            return
+        if recorded.fingerprint != request.fingerprint:
+            raise Refusal(
+                Reason.REQUEST_ID_REUSED,
+                "this request id was used for another request",
+                {"request_id": request.key.request_id},
+            )
+        raise AnsweredBefore(recorded.response)
+
+    async def _state(self, hot: _Hot, key: SessionKey) -> SessionState:
+        if hot.state is not None:
+            return hot.state
+        loaded = await self.store.load(key)
+        if loaded is None or not loaded.events:
+            raise not_found(key.session_id)
+        state = fold.begin(decode_event(loaded.events[0].payload))
+        for stored in loaded.events[1:]:
+            fold.apply(state, decode_event(stored.payload))
+        hot.state = state
+        return state
+
+    def _enter(self, key: SessionKey) -> _Hot:
+        hot = self._hot.get(key)
+        if hot is None:
+            hot = self._hot[key] = _Hot()
+            self._forget_cold()
+        self._hot.move_to_end(key)
+        hot.users += 1
+        return hot
+
+    def _forget_cold(self) -> None:
+        while len(self._hot) > HOT_SESSIONS:
+            coldest = next(iter(self._hot))
+            if self._hot[coldest].users:
+                return
+            del self._hot[coldest]
+
+    async def _to_the_end(self, work: Coroutine[object, object, T]) -> T:
+        """Go on even if the caller is cancelled: what is committed has to be told to listeners."""
+        task: asyncio.Task[T] = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return await asyncio.shield(task)
+
+
+def not_found(session_id: str) -> Refusal:
+    """Unknown sessions and those of another tenant look the same (E2)."""
+    return Refusal(Reason.SESSION_NOT_FOUND, f"no session {session_id}", {"session_id": session_id})
