@@ -1,4 +1,4 @@
-"""Interactions: opened when a run parks (R4), found, and refused by name when they are closed (F6)."""
+"""Interactions: opened when a run parks (R4), found, and refused by name when closed (F6)."""
 
 from __future__ import annotations
 

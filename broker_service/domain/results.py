@@ -17,7 +17,7 @@ _REASONS = {
 def synthetic_result(
     call_id: str, kind: ResultKind, now: int, *, detail: str = "", interaction_id: str = ""
 ) -> ToolResult:
-    """The result of this kind, with the text that the model is told. `detail`: a person's reason."""
+    """The result of this kind, with what the model is told. `detail`: a person's reason."""
     return ToolResult(
         call_id=call_id,
         error_text=text_for_model(_REASONS[kind], detail),

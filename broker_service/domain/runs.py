@@ -63,7 +63,7 @@ def find_run(state: SessionState, run_id: str) -> RunNode:
 
 
 def begin_attempt(decision: Decision, run_id: str, attempt: int) -> None:
-    """A runner has taken the run: PENDING → RUNNING (R3). Refuses an attempt that is no longer due."""
+    """A runner has taken the run: PENDING → RUNNING (R3). Refuses an attempt that is not due."""
     run = find_run(decision.state, run_id)
     if run.superseded_by or run.state is not RunState.PENDING or attempt <= run.attempt:
         raise _stale(run, attempt)
@@ -115,7 +115,7 @@ def lose_attempt(decision: Decision, run_id: str, attempt: int, detail: str) -> 
 
 
 def close_attempt(decision: Decision, run: RunNode) -> None:
-    """Withdraw what the attempt was still writing (R3); the end of content precedes the run's (W5)."""
+    """Withdraw what the attempt was writing (R3); the end of content precedes the run's (W5)."""
     if run.open_message_id:
         decision.emit(MessageWithdrawn(run.open_message_id, run.id))
 
@@ -139,7 +139,7 @@ def fail_unplaced(decision: Decision, run_id: str, failure: RunFailure) -> None:
 
 
 def resume_if_free(decision: Decision, run: RunNode) -> bool:
-    """PARKED → PENDING when nothing that the run waits for is open any more, in whatever way (R1)."""
+    """PARKED → PENDING when the last thing that the run waits for has closed, however (R1)."""
     if run.state is RunState.PARKED and run.live and not run.waits:
         decision.emit(RunStateChanged(run.id, RunState.PENDING, run.attempt), actor=BROKER)
         return True
@@ -151,7 +151,7 @@ def is_final(run: RunNode) -> bool:
 
 
 def share_result(decision: Decision, run: RunNode, result: ToolResult, holder_id: str) -> None:
-    """The run has the same result of a call as another run, whose event holds the outcome (F4, S1)."""
+    """The run has the same result of a call as another, whose event holds it (F4, S1)."""
     if result.call_id not in run.results:
         without = replace(result, output_json=None, error_text=None)
         decision.emit(ToolResultAdded(run.id, without, same_as_run_id=holder_id))

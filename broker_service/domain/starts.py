@@ -126,7 +126,7 @@ def permission(state: SessionState, call: ToolCall, tool: ProposedTool) -> polic
 
 
 def _asks(state: SessionState, run: RunNode, tool: ProposedTool) -> bool:
-    """Whether a person still has to approve: neither decided for this call, nor covered by a grant."""
+    """Whether a person still has to approve: not decided for this call, covered by no grant."""
     record = state.calls[tool.call_id]
     if tool.call_id in run.results or record.started:
         return False

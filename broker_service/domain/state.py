@@ -196,7 +196,7 @@ class SessionState:
         return False
 
     def end_of_branch(self, node_id: str) -> str:
-        """The end of the branch through a node: the selected one, else the newest leaf below (G1)."""
+        """The end of the branch through a node: the selected, else the newest leaf below (G1)."""
         if self.on_selected_branch(node_id):
             return self.selected
         node_id = self.successor(node_id)
