@@ -45,14 +45,14 @@ class EntryKind(Enum):
 class Entry:
     """A log entry to append.
 
-    `node_id` is the prompt or run that it belongs to ("" for the session itself) and `message_id`
+    `node_id` is the prompt or run that it belongs to ("" for the session itself) and `subject_id`
     the message whose content it is ("" for none): what `read_nodes` and compaction go by.
     """
 
     kind: EntryKind
     payload: bytes
     node_id: str = ""
-    message_id: str = ""
+    subject_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class StoredEntry:
     kind: EntryKind
     payload: bytes
     node_id: str
-    message_id: str
+    subject_id: str
 
 
 class WorkKind(Enum):
@@ -371,8 +371,8 @@ class Store(Protocol):
         cost does not depend on the length of the session (F3, scenario 12)."""
         ...
 
-    async def read_message(self, session: SessionKey, message_id: str) -> tuple[StoredEntry, ...]:
-        """All entries whose `message_id` is this one, in order of position (index, as above)."""
+    async def read_subject(self, session: SessionKey, subject_id: str) -> tuple[StoredEntry, ...]:
+        """All entries whose `subject_id` is this one, in order of position (index, as above)."""
         ...
 
     async def last_position(self, session: SessionKey) -> int | None:

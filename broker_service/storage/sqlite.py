@@ -135,8 +135,8 @@ class SqliteStore:
     ) -> tuple[StoredEntry, ...]:
         return await self._read(reads.read_nodes, session, tuple(node_ids))
 
-    async def read_message(self, session: SessionKey, message_id: str) -> tuple[StoredEntry, ...]:
-        return await self._read(reads.read_message, session, message_id)
+    async def read_subject(self, session: SessionKey, subject_id: str) -> tuple[StoredEntry, ...]:
+        return await self._read(reads.read_subject, session, subject_id)
 
     async def last_position(self, session: SessionKey) -> int | None:
         return await self._read(reads.last_position, session)

@@ -20,7 +20,7 @@ from broker_service.storage.port import (
     WorkKind,
 )
 
-_ENTRY = "SELECT position, version, kind, payload, node_id, message_id FROM entries"
+_ENTRY = "SELECT position, version, kind, payload, node_id, subject_id FROM entries"
 _SESSION_NO = "(SELECT session_no FROM sessions WHERE tenant_id = ? AND session_id = ?)"
 _IDS = "(SELECT value FROM json_each(?))"
 
@@ -122,14 +122,14 @@ def read_nodes(
     )
 
 
-def read_message(
-    db: sqlite3.Connection, session: SessionKey, message_id: str
+def read_subject(
+    db: sqlite3.Connection, session: SessionKey, subject_id: str
 ) -> tuple[StoredEntry, ...]:
     return _entries(
         db.execute(
             f"{_ENTRY} INDEXED BY entries_by_message WHERE session_no = {_SESSION_NO}"
-            " AND message_id <> '' AND message_id = ? ORDER BY position",
-            (*session, message_id),
+            " AND subject_id <> '' AND subject_id = ? ORDER BY position",
+            (*session, subject_id),
         )
     )
 
@@ -217,8 +217,8 @@ def next_due(db: sqlite3.Connection, kind: WorkKind) -> int | None:
 def _entries(rows: Iterable[_EntryRow]) -> tuple[StoredEntry, ...]:
     return tuple(
         [
-            StoredEntry(position, version, _KINDS[kind], payload, node_id, message_id)
-            for position, version, kind, payload, node_id, message_id in rows
+            StoredEntry(position, version, _KINDS[kind], payload, node_id, subject_id)
+            for position, version, kind, payload, node_id, subject_id in rows
         ]
     )
 

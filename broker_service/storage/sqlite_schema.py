@@ -29,13 +29,13 @@ _V1 = (
         version INTEGER NOT NULL,
         kind INTEGER NOT NULL,
         node_id TEXT NOT NULL,
-        message_id TEXT NOT NULL,
+        subject_id TEXT NOT NULL,
         payload BLOB NOT NULL,
         PRIMARY KEY (session_no, position)
     )""",
     "CREATE UNIQUE INDEX entries_by_version ON entries (session_no, version) WHERE kind = 1",
     "CREATE INDEX entries_by_node ON entries (session_no, node_id) WHERE node_id <> ''",
-    "CREATE INDEX entries_by_message ON entries (session_no, message_id) WHERE message_id <> ''",
+    "CREATE INDEX entries_by_message ON entries (session_no, subject_id) WHERE subject_id <> ''",
     """CREATE TABLE snapshots (
         session_no INTEGER PRIMARY KEY,
         version INTEGER NOT NULL,

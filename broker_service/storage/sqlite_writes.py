@@ -242,7 +242,7 @@ class Transaction:
                 version += 1
             stored.append(
                 StoredEntry(
-                    position, version, entry.kind, entry.payload, entry.node_id, entry.message_id
+                    position, version, entry.kind, entry.payload, entry.node_id, entry.subject_id
                 )
             )
             self._entries.append(
@@ -252,7 +252,7 @@ class Transaction:
                     version,
                     entry.kind.value,
                     entry.node_id,
-                    entry.message_id,
+                    entry.subject_id,
                     entry.payload,
                 )
             )

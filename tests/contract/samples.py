@@ -25,12 +25,12 @@ RUN = WorkKey(WorkKind.RUN, S, "run1")
 REQUEST = RequestKey("acme", "s1", "ann", "SendMessage", "req-1")
 
 
-def event(text: str = "e", node_id: str = "", message_id: str = "") -> Entry:
-    return Entry(EntryKind.EVENT, text.encode(), node_id, message_id)
+def event(text: str = "e", node_id: str = "", subject_id: str = "") -> Entry:
+    return Entry(EntryKind.EVENT, text.encode(), node_id, subject_id)
 
 
-def delta(text: str = "d", node_id: str = "run1", message_id: str = "m1") -> Entry:
-    return Entry(EntryKind.DELTA, text.encode(), node_id, message_id)
+def delta(text: str = "d", node_id: str = "run1", subject_id: str = "m1") -> Entry:
+    return Entry(EntryKind.DELTA, text.encode(), node_id, subject_id)
 
 
 def write(

@@ -58,7 +58,7 @@ async def test_read_of_an_unknown_session_is_empty(store: Store) -> None:
     assert await store.last_position(S) is None
     assert await store.read_events(S, 0) == ()
     assert await store.read_nodes(S, ["r1"]) == ()
-    assert await store.read_message(S, "m1") == ()
+    assert await store.read_subject(S, "m1") == ()
 
 
 async def test_read_events_leaves_the_deltas_out(store: Store) -> None:
@@ -77,17 +77,17 @@ async def test_read_nodes_gives_all_entries_of_these_nodes_in_order(store: Store
     assert len(await store.read_nodes(S, ["r1", *(f"none{n}" for n in range(3_000))])) == 6
 
 
-async def test_read_message_gives_its_content_in_order(store: Store) -> None:
+async def test_read_subject_gives_its_content_in_order(store: Store) -> None:
     await fill(store)
-    assert texts(await store.read_message(S, "m1")) == ["a", "b", "c", "end"]
-    assert texts(await store.read_message(S, "m2")) == ["x"]
-    assert await store.read_message(S, "none") == ()
+    assert texts(await store.read_subject(S, "m1")) == ["a", "b", "c", "end"]
+    assert texts(await store.read_subject(S, "m2")) == ["x"]
+    assert await store.read_subject(S, "none") == ()
 
 
 async def test_entries_of_no_node_or_message_are_nobodys(store: Store) -> None:
     await store.commit(write(event("of the session")))
     assert await store.read_nodes(S, [""]) == ()
-    assert await store.read_message(S, "") == ()
+    assert await store.read_subject(S, "") == ()
 
 
 async def test_nodes_and_messages_of_other_sessions_are_not_seen(store: Store) -> None:
@@ -95,7 +95,7 @@ async def test_nodes_and_messages_of_other_sessions_are_not_seen(store: Store) -
     for other in (SessionKey("acme", "s9"), SessionKey("umbra", "s1")):
         await store.commit(write(event("theirs", "r1", "m1"), session=other))
         assert texts(await store.read_nodes(other, ["r1"])) == ["theirs"]
-        assert texts(await store.read_message(other, "m1")) == ["theirs"]
+        assert texts(await store.read_subject(other, "m1")) == ["theirs"]
     assert len(await store.read_nodes(S, ["r1"])) == 6
 
 

@@ -72,7 +72,7 @@ async def test_a_reopened_store_has_everything(path: Path) -> None:
     assert await everything(store) == log
     assert await store.load(S) == loaded
     assert await store.read_nodes(S, ["r1"]) == log[:1]
-    assert await store.read_message(S, "m1") == log[:1]
+    assert await store.read_subject(S, "m1") == log[:1]
     assert await store.find_request(REQUEST) == RecordedRequest(b"f", b"r")
     labelled = SessionFilter("acme", "ann", (("x", "y"),))
     assert (await store.list_sessions(labelled, None, 9)).rows == (b"s1",)
