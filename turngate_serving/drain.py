@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeVar
 
 import grpc
@@ -35,7 +35,7 @@ class Drain(aio.ServerInterceptor):
         self._draining = True
 
     def end(self) -> None:
-        """End what runs in `until_ended`: else each such stream costs the whole grace."""
+        """End the streams over `while_serving`: else each of them costs the whole grace."""
         self._ended.set()
 
     async def intercept_service(
@@ -51,17 +51,25 @@ class Drain(aio.ServerInterceptor):
             raise shutting_down()
         return await continuation(handler_call_details)
 
-    async def until_ended(self, work: Coroutine[object, object, None]) -> bool:
-        """Run a stream's work until it is through or the drain ends it; whether it is through."""
-        running = asyncio.ensure_future(work)
+    async def while_serving(self, requests: AsyncIterator[_Request]) -> AsyncIterator[_Request]:
+        """A stream's requests, until the drain has ended: then `Refusal` (`SHUTTING_DOWN`).
+
+        Only the reading is given up: a write that is cancelled stays under way in gRPC.
+        """
         ended = asyncio.ensure_future(self._ended.wait())
+        reading: asyncio.Future[_Request] | None = None
         try:
-            await asyncio.wait((running, ended), return_when=asyncio.FIRST_COMPLETED)
-            if not running.done():
-                return False
-            running.result()
-            return True
+            while True:
+                reading = asyncio.ensure_future(anext(requests))
+                await asyncio.wait((reading, ended), return_when=asyncio.FIRST_COMPLETED)
+                if not reading.done():
+                    raise shutting_down()
+                try:
+                    request = reading.result()
+                except StopAsyncIteration:
+                    return
+                yield request
         finally:
-            running.cancel()
             ended.cancel()
-            await asyncio.gather(running, ended, return_exceptions=True)
+            if reading is not None:
+                reading.cancel()

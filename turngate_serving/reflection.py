@@ -14,7 +14,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from grpc import aio
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
-from turngate_serving.drain import Drain, shutting_down
+from turngate_serving.drain import Drain
 
 _V1ALPHA = "grpc.reflection.v1alpha"
 _V1 = "grpc.reflection.v1"
@@ -26,23 +26,15 @@ def add_reflection(server: aio.Server, services: Sequence[str], drain: Drain) ->
     _describe_v1()
     servicer = reflection.aio.ReflectionServicer((*services, *SERVICE_NAMES))
 
-    async def answer(
-        requests: AsyncIterator[reflection_pb2.ServerReflectionRequest],
-        context: aio.ServicerContext[
-            reflection_pb2.ServerReflectionRequest, reflection_pb2.ServerReflectionResponse
-        ],
-    ) -> None:
-        async for response in servicer.ServerReflectionInfo(requests, context):
-            await context.write(response)
-
     async def info(
         requests: AsyncIterator[reflection_pb2.ServerReflectionRequest],
         context: aio.ServicerContext[
             reflection_pb2.ServerReflectionRequest, reflection_pb2.ServerReflectionResponse
         ],
-    ) -> None:
-        if not await drain.until_ended(answer(requests, context)):
-            raise shutting_down()
+    ) -> AsyncIterator[reflection_pb2.ServerReflectionResponse]:
+        served = drain.while_serving(requests)
+        async for response in servicer.ServerReflectionInfo(served, context):
+            yield response
 
     handler = grpc.stream_stream_rpc_method_handler(
         info,

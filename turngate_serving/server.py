@@ -50,8 +50,9 @@ class ServerOptions:
             ("grpc.max_receive_message_length", self.max_receive_bytes),
             ("grpc.max_send_message_length", self.max_send_bytes),
             ("grpc.keepalive_time_ms", round(self.keepalive_time_s * 1000)),
-            ("grpc.keepalive_timeout_ms", round(self.keepalive_timeout_s * 1000)),
-            # Clients may ping, also without a call.
+            # `grpc.keepalive_timeout_ms` changes nothing here: this one cuts the connection off.
+            ("grpc.http2.ping_timeout_ms", round(self.keepalive_timeout_s * 1000)),
+            # Either side may ping, also without a call.
             ("grpc.keepalive_permit_without_calls", 1),
             (
                 "grpc.http2.min_ping_interval_without_data_ms",
@@ -98,7 +99,7 @@ async def build_server(
         options=(options or ServerOptions()).channel_arguments(),
     )
     register(server)
-    await health.add_to(server, drain)
+    health.add_to(server)
     add_reflection(server, (*services, HEALTH_NAME), drain)
     try:
         port = server.add_insecure_port(str(address))
@@ -142,7 +143,7 @@ async def serve_until_signal(
         loop.add_signal_handler(number, signalled, number)
     try:
         await server.grpc.start()
-        await server.health.serving()
+        server.health.serving()
         log.info("listening", address=server.address)
         if on_listening is not None:
             on_listening(server.address)
@@ -172,9 +173,10 @@ async def _drain(
     server: Server, hooks: Sequence[Hook], hook_timeout_s: float, grace_s: float
 ) -> None:
     server.drain.begin()
-    await server.health.stopping()
+    server.health.stopping()
     for hook in hooks:
         await _run_hook(hook, hook_timeout_s)
+    server.health.end()
     server.drain.end()
     await _stop(server, grace_s)
 
