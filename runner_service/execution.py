@@ -215,7 +215,7 @@ def _open_step(opening: Opening, results: Container[str]) -> Message | None:
     for message in reversed(opening.history[opening.turn_start :]):
         if message.role != message_pb2.ROLE_ASSISTANT:
             return None
-        if all(part.WhichOneof("content") == "render_hint" for part in message.parts):
+        if message.parts and all(part.HasField("render_hint") for part in message.parts):
             continue
         calls = calls_of(message)
         is_over = bool(calls) and all(call.call_id in results for call in calls)

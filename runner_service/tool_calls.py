@@ -151,11 +151,11 @@ class ToolCalls:
 
     def _result_of(self, task: asyncio.Task[ToolOutcome]) -> ToolResult | None:
         call_id = self._running.pop(task)
-        if task.cancelled():
-            return None  # nobody knows how it ended (S1)
-        error = task.exception()
-        if isinstance(error, ToolAbandoned):
-            return None
+        error = None if task.cancelled() else task.exception()
+        if task.cancelled() or isinstance(error, ToolAbandoned):
+            if self._turn.cancelled.is_set():
+                return None  # nobody knows how it ended (S1)
+            return error_result(call_id, "The tool was cut short; it may have had its effect.")
         if error is not None:
             log.error("a tool failed", call_id=call_id, exc_info=error)
             return error_result(call_id, "The tool failed unexpectedly.")
