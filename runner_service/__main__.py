@@ -27,12 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print_start_error(NAME, error)
         return START_ERROR_CODE
     configure_logs("runner", settings.log_level)
-    return run_service(NAME, lambda: serve(settings, _say_ready))
-
-
-def _say_ready(address: str) -> None:
-    # For whoever started this and waits; standard output holds nothing else.
-    print(f"ready {address}", flush=True)
+    return run_service(NAME, lambda: serve(settings))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,9 @@ class RunnerSettings(ServingSettings):
     listen: str = setting(
         "127.0.0.1:50052", "Where the service listens: host:port, [v6]:port or unix:/path."
     )
+    ready_file: str = setting(
+        "", 'A file that gets {"address": ...} as JSON once the service takes calls.'
+    )
     script: TextList = setting(
         (), "A file with scripted agents; beside them there is always the agent demo."
     )

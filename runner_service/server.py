@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import os
 from pathlib import Path
 
 import structlog
@@ -25,7 +26,7 @@ log = structlog.stdlib.get_logger(__name__)
 _SHARE_OF_DRAIN = 0.8
 
 
-async def serve(settings: RunnerSettings, on_listening: Callable[[str], None] | None = None) -> int:
+async def serve(settings: RunnerSettings) -> int:
     """Serve until a signal; the exit code. Raises `StartError`."""
     agents = load_agents(settings)
     limits = AttemptLimits(max_steps=settings.max_steps, cancel_grace_seconds=settings.cancel_grace)
@@ -53,8 +54,20 @@ async def serve(settings: RunnerSettings, on_listening: Callable[[str], None] | 
         hooks=[hand_over],
         hook_timeout_s=settings.drain_timeout,
         grace_s=settings.drain_grace,
-        on_listening=on_listening,
+        on_listening=lambda address: _say_ready(settings.ready_file, address),
     )
+
+
+def _say_ready(file: str, address: str) -> None:
+    if not file:
+        return
+    ready = Path(file)
+    half = ready.with_name(f"{ready.name}.{os.getpid()}.tmp")
+    try:
+        half.write_text(json.dumps({"address": address}) + "\n", encoding="utf-8")
+        half.replace(ready)  # whoever waits for it never reads half of it
+    except OSError as error:
+        raise StartError(f"cannot write {file}: {error.strerror}") from error
 
 
 def load_agents(settings: RunnerSettings) -> dict[str, Agent]:
