@@ -27,6 +27,8 @@ from turngate_serving.errors import wire_status
 
 _MALFORMED = "the request is no valid message: not parsable, bad UTF-8, or nested too deep"
 
+_ABORT_TIMEOUT_S = 10.0
+
 log = structlog.stdlib.get_logger(__name__)
 
 _Request = TypeVar("_Request")
@@ -222,8 +224,14 @@ def _as_it_is(message: _Message) -> _Message:
 
 
 async def _abort(context: _Context, refusal: Refusal) -> NoReturn:
+    """Send the status; it goes after what was written, so a client that reads nothing delays it."""
     status = wire_status(refusal)
-    await context.abort(status.code, status.message, status.trailers)
+    try:
+        async with asyncio.timeout(_ABORT_TIMEOUT_S):
+            await context.abort(status.code, status.message, status.trailers)
+    except TimeoutError:
+        # gRPC has the status and sends it if the client reads on; nobody has to wait for that.
+        raise asyncio.CancelledError from None
 
 
 def _new_error_id() -> str:
