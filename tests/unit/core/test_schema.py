@@ -65,6 +65,11 @@ def test_what_is_no_schema_is_refused(schema: str) -> None:
         Schema(schema)
 
 
+def test_nothing_is_ever_fetched() -> None:
+    with pytest.raises(SchemaError, match="Retrieval is disabled"):
+        Schema('{"$ref":"http://127.0.0.1:1/x"}')
+
+
 def test_true_and_false_are_schemas() -> None:
     assert Schema("true").violations('{"a":1}') == []
     assert [v.path for v in Schema("false").violations("1")] == [""]
