@@ -213,10 +213,12 @@ class SessionView:
             if node in self.prompts:
                 shown.append(self.prompts[node].message)
             elif node in self.runs:
-                shown.extend(
-                    self._with_results(message, node) for message in self.run_messages(node)
-                )
+                shown.extend(self.run_transcript(node))
         return shown
+
+    def run_transcript(self, run_id: str) -> list[Message]:
+        """The messages of a run as a transcript has them, results beside their calls."""
+        return [self._with_results(message, run_id) for message in self.run_messages(run_id)]
 
     def _with_results(self, message: Message, run_id: str) -> Message:
         """The message with what belongs to its calls right after each of them."""
