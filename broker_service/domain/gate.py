@@ -28,6 +28,7 @@ from broker_service.domain.model import (
     RunCause,
     TraceContext,
 )
+from broker_service.domain.nodes import find_node
 from broker_service.domain.runs import create_run
 from broker_service.domain.state import SessionState, content_digest
 from turngate_core.errors import Code, Reason, Refusal
@@ -68,7 +69,7 @@ def send_message(decision: Decision, command: SendMessage) -> Sent:
         return sent
     branch = command.branch_node_id or state.selected
     if command.branch_node_id:
-        branch = _named_node(state, command.branch_node_id)
+        branch = find_node(state, command.branch_node_id)
     tip = state.end_of_branch(branch) if branch else ""
     block = _block(state, tip)
     on_busy = command.on_busy or state.config.on_busy or OnBusy.HOLD
@@ -87,6 +88,7 @@ def send_message(decision: Decision, command: SendMessage) -> Sent:
             {"reason": reason.name, "run_id": block.run_id if block else ""},
         )
     if not block and not behind:
+        _end_pause(decision)
         run_id = enter(decision, message, tip, trace_context=command.trace_context)
         return Sent(message.id, run_id)
     if len(state.held) >= decision.limits.held_messages:
@@ -100,13 +102,13 @@ def send_message(decision: Decision, command: SendMessage) -> Sent:
             },
             code=Code.RESOURCE_EXHAUSTED,
         )
-    if state.queue_pause:
-        decision.emit(QueueResumed())
+    _end_pause(decision)
     held = HeldMessage(
         message=message,
         reason=HoldReason.QUEUED_BEHIND,
         branch_node_id=tip,
-        branch_named=bool(command.branch_node_id),
+        # Sent to another branch on purpose: only such a message enters unseen (G2).
+        branch_named=bool(command.branch_node_id) and tip != state.selected,
         create_time=decision.now,
         trace_context=command.trace_context,
     )
@@ -161,6 +163,12 @@ def release(decision: Decision) -> None:
             )
 
 
+def _end_pause(decision: Decision) -> None:
+    """A new send ends a pause of the queue (G2)."""
+    if decision.state.queue_pause:
+        decision.emit(QueueResumed())
+
+
 @dataclass(frozen=True, slots=True)
 class _Block:
     reason: HoldReason
@@ -205,17 +213,6 @@ def _placed(state: SessionState, held: HeldMessage, *, behind: bool) -> HeldMess
 def _tip_of(state: SessionState, held: HeldMessage) -> str:
     """The end of the branch that a held message is bound to; it follows forks and retries (G1)."""
     return state.end_of_branch(held.branch_node_id)
-
-
-def _named_node(state: SessionState, node_or_message_id: str) -> str:
-    node_id = state.message_nodes.get(node_or_message_id, node_or_message_id)
-    if not state.has_node(node_id):
-        raise Refusal(
-            Reason.NODE_NOT_FOUND,
-            f"no prompt or run {node_or_message_id} in this session",
-            {"node_id": node_or_message_id},
-        )
-    return node_id
 
 
 def _sent_before(state: SessionState, message: Message) -> Sent | None:
