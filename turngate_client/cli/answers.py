@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 import threading
@@ -98,12 +99,12 @@ class LineAnswers:
         loop = asyncio.get_running_loop()
 
         def give(line: str | None) -> None:
-            if not loop.is_closed():
+            with contextlib.suppress(RuntimeError):  # the loop has closed: nobody asks any more
                 loop.call_soon_threadsafe(self._lines.put_nowait, line)
 
         def read() -> None:
             rest = b""
-            while block := os.read(self._descriptor, 65_536):
+            while block := self._read_block():
                 *lines, rest = (rest + block).split(b"\n")
                 for line in lines:
                     give(line.decode(errors="replace"))
@@ -114,6 +115,12 @@ class LineAnswers:
         thread = threading.Thread(target=read, name="standard input", daemon=True)
         thread.start()
         return thread
+
+    def _read_block(self) -> bytes:
+        try:
+            return os.read(self._descriptor, 65_536)
+        except OSError:  # a terminal that was closed, for one: the input has ended
+            return b""
 
 
 def answers_from_input() -> Answers:

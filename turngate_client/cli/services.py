@@ -99,12 +99,19 @@ async def _wait_for_ready_file(name: str, path: Path, ended: asyncio.Task[int]) 
 
     The one place that polls. CommandFailed if the process ends instead.
     """
-    while True:
-        if path.exists():
-            return str(json.loads(path.read_text(encoding="utf-8"))["address"])
+    while (address := _read_address(path)) is None:
         await asyncio.wait({ended}, timeout=0.02)
         if ended.done():
             raise _start_failed(name, ended.result())
+    return address
+
+
+def _read_address(path: Path) -> str | None:
+    try:
+        written = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    return str(written["address"])
 
 
 async def _until_end(name: str, process: asyncio.subprocess.Process, sink: Sink) -> int:
