@@ -8,6 +8,7 @@ from broker_service.domain.decision import Decision
 from broker_service.domain.events import AnswerAdded
 from broker_service.domain.forks import open_fork
 from broker_service.domain.interactions import (
+    BUILT_IN_KINDS,
     InteractionRef,
     declared_tool,
     find_interaction,
@@ -26,6 +27,7 @@ from broker_service.domain.model import (
 )
 from broker_service.domain.runs import add_result, resume_if_free, share_result
 from broker_service.domain.state import RunNode, SessionState, answer_digest
+from turngate_core import connection, forms
 from turngate_core.connection import (
     ConnectionFault,
     parse_connection_text,
@@ -34,6 +36,7 @@ from turngate_core.connection import (
 from turngate_core.errors import Reason, Refusal
 from turngate_core.form_answers import validate_form_answer, validate_unsupported_form_answer
 from turngate_core.forms import UnsupportedForm, parse_form_text
+from turngate_core.ids import copy_message_id
 from turngate_core.schema import validate
 from turngate_core.violations import Violation
 
@@ -61,6 +64,7 @@ class Settled:
     fork_opened: bool
     superseded_run_id: str
     acted_on_run_id: str
+    message_id: str
     client_ref: str
 
 
@@ -125,6 +129,7 @@ def settle_tool_call(decision: Decision, command: SettleToolCall) -> Settled:
         fork_opened=not collected,
         superseded_run_id=state.runs[goes_on_id].supersedes,
         acted_on_run_id=addressed.id,
+        message_id=copy_message_id(interaction.message_id, goes_on_id),
         client_ref=command.client_ref,
     )
 
@@ -169,14 +174,15 @@ def _check_output(state: SessionState, interaction: Interaction, output: str | N
 
 
 def _violations(state: SessionState, interaction: Interaction, output: str) -> list[Violation]:
-    if interaction.tool_name == "request_input":
+    kind = _built_in_kind(interaction)
+    if kind == forms.KIND:
         form = parse_form_text(interaction.arguments_json)
         unsupported = isinstance(form, UnsupportedForm)
         if unsupported or interaction.notice is InteractionNotice.UNSUPPORTED_PAYLOAD:
             return validate_unsupported_form_answer(output)
         assert not isinstance(form, UnsupportedForm)
         return validate_form_answer(form, output)
-    if interaction.tool_name == "request_connection":
+    if kind == connection.KIND:
         request = parse_connection_text(interaction.arguments_json)
         return (
             []
@@ -187,6 +193,14 @@ def _violations(state: SessionState, interaction: Interaction, output: str) -> l
     if tool and tool.output_schema_json:
         return validate(tool.output_schema_json, output)
     return []
+
+
+def _built_in_kind(interaction: Interaction) -> str:
+    """As what clients show the call: by the kind of its hint, else by its tool's name (B1, H3)."""
+    hint = interaction.render_hint
+    if hint and hint.kind in BUILT_IN_KINDS.values():
+        return hint.kind
+    return BUILT_IN_KINDS.get(interaction.tool_name, "")
 
 
 def _answered_before(
@@ -206,6 +220,7 @@ def _answered_before(
                 fork_opened=False,
                 superseded_run_id=run.supersedes,
                 acted_on_run_id=run.id,
+                message_id=copy_message_id(interaction.message_id, run.id),
                 client_ref=command.client_ref,
             )
     first = interaction.answers[0]

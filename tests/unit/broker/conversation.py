@@ -224,9 +224,7 @@ class Conversation:
     def report(self, run_id: str, *events: RunnerEvent, attempt: int | None = None) -> Reported:
         run = self.state.runs[run_id]
         if attempt is None:
-            attempt = (
-                run.attempt if run.state.name in ("RUNNING", "CANCELLING") else run.attempt + 1
-            )
+            attempt = run.attempt if run.state is RunState.RUNNING else run.attempt + 1
         number = attempt
         return self.act(lambda d: report(d, run_id, number, events), RUNNER)
 
