@@ -14,7 +14,7 @@ import questionary
 from prompt_toolkit.document import Document
 from questionary import ValidationError, Validator
 
-from turngate_client.cli.output import out, plain
+from turngate_client.cli.output import CommandFailed, ExitCode, out, plain
 
 Check = Callable[[str], str | None]
 """What is wrong with a text, for people; None if nothing."""
@@ -56,9 +56,12 @@ class TerminalAnswers:
                 )
             else:
                 asked = questionary.text(shown, validate=_Checked(check))
-            answer: object = await asked.unsafe_ask_async()
+            # Ctrl-C is a key here; the prompt's own signal handler would replace the command's.
+            answer: object = await asked.application.run_async(handle_sigint=False)
         except EOFError:
             raise NoAnswer("the input has ended") from None
+        except KeyboardInterrupt:
+            raise CommandFailed("interrupted", ExitCode.INTERRUPTED) from None
         return str(answer).strip()
 
 

@@ -76,17 +76,20 @@ def demo(
 
 
 async def _demo(broker: str, keep: bool, text: str, second_text: str, user: str) -> None:
+    said = asyncio.Event()  # the conversation is over
     with stop_signals() as stopped:
         if broker:
             talking = asyncio.create_task(_converse(broker, text, second_text, user))
         else:
-            talking = asyncio.create_task(_with_pair(keep, text, second_text, user))
+            talking = asyncio.create_task(_with_pair(keep, text, second_text, user, said))
         await until_stopped(talking, stopped)
-        if talking.cancelled() and not keep:
+        if talking.cancelled() and not said.is_set():
             raise CommandFailed("interrupted", ExitCode.INTERRUPTED)
 
 
-async def _with_pair(keep: bool, text: str, second_text: str, user: str) -> None:
+async def _with_pair(
+    keep: bool, text: str, second_text: str, user: str, said: asyncio.Event
+) -> None:
     log: deque[str] = deque(maxlen=60)
 
     def remember(name: str, line: str) -> None:
@@ -106,6 +109,7 @@ async def _with_pair(keep: bool, text: str, second_text: str, user: str) -> None
                 address = pair.broker.address
                 out.print(plain(f"broker {address}, runner {pair.runner.address}", "dim"))
                 await _while_both_run(pair, _converse(address, text, second_text, user, keep))
+                said.set()
                 if keep:
                     out.print(plain("\nBoth services go on until Ctrl-C.", "bold"))
                     await until_one_ends(pair)
