@@ -1,0 +1,257 @@
+"""Watching: each watch is a stream of ready frames, history first, then live (W1, W2, W4).
+
+A servicer opens a watch with `WatchHub.watch`, closes it when the call ends, whatever ends it
+(`context.add_done_callback`), and lets it write with `Watch.deliver(context.write)`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from broker_service.storage.port import SessionKey, StoredEntry
+from broker_service.watch.cursor import cursor_at
+from broker_service.watch.frames import Batch
+from broker_service.watch.tail import Clock, Log, Tail, WatchSettings
+from turngate_core.errors import Code, Reason, Refusal
+
+
+class WatchHub:
+    """All watches of this broker. To be made and used on the event loop that the store serves."""
+
+    def __init__(
+        self, store: Log, settings: WatchSettings | None = None, clock: Clock | None = None
+    ) -> None:
+        self.closing = False
+        self.settings = settings or WatchSettings()
+        self.loop = asyncio.get_running_loop()
+        self.clock: Clock = clock or self.loop
+        self.store = store
+        self._tails: dict[SessionKey, Tail] = {}
+        self._watches: Counter[tuple[str, str]] = Counter()  # by tenant and principal
+        store.listen(self._feed)
+
+    def __len__(self) -> int:
+        return self._watches.total()
+
+    @property
+    def kept_bytes(self) -> int:
+        """The encoded entries that are held in memory for watchers that have yet to take them."""
+        return sum(tail.kept_bytes for tail in self._tails.values())
+
+    def watch(
+        self, key: SessionKey, after: int, without_deltas: bool = False, *, principal: str
+    ) -> Watch:
+        """Watch a session from just after the position `after`; 0: from the start.
+
+        That the session exists and that the principal may see it is the caller's to know. Refuses
+        with LIMIT_EXCEEDED and SHUTTING_DOWN.
+        """
+        if self.closing:
+            raise _shutting_down(key, after)
+        tail = self._tails.get(key)
+        who = (key.tenant_id, principal)
+        _check_limit(
+            "watches_a_session", self.settings.watches_a_session, tail.watches if tail else 0
+        )
+        _check_limit("watches_a_principal", self.settings.watches_a_principal, self._watches[who])
+        if tail is None:
+            tail = self._tails[key] = Tail(key, self.store, self.settings, self.clock)
+        # Subscribed before anything is read: nothing falls in between (W1).
+        tail.watches += 1
+        self._watches[who] += 1
+        return Watch(self, tail, key, after, without_deltas, _Place(self, tail, key, who))
+
+    def close(self) -> None:
+        """Drain: each watch sends what it has at hand and ends with SHUTTING_DOWN. Idempotent."""
+        if not self.closing:
+            for tail in self._tails.values():
+                tail.announce()
+                tail.wake()
+            self.closing = True
+
+    def leave(self, key: SessionKey, tail: Tail, who: tuple[str, str]) -> None:
+        """One watch less."""
+        tail.watches -= 1
+        if tail.watches == 0:
+            tail.close()
+            del self._tails[key]
+        self._watches[who] -= 1
+        if self._watches[who] == 0:
+            del self._watches[who]
+
+    def _feed(self, key: SessionKey, position: int, entries: tuple[StoredEntry, ...]) -> None:
+        tail = self._tails.get(key)
+        if tail is not None and not self.closing:
+            tail.feed(position, entries)
+
+
+class _Place:
+    """What a watch holds: its place in the hub's counts. `release` is idempotent."""
+
+    def __init__(self, hub: WatchHub, tail: Tail, key: SessionKey, who: tuple[str, str]) -> None:
+        self._hub = hub
+        self._leave = (key, tail, who)
+        self.released = False
+
+    def release(self) -> None:
+        if not self.released:
+            self.released = True
+            self._hub.leave(*self._leave)
+
+
+class Watch:
+    """One watcher's frames, as an asynchronous iterator for one reader.
+
+    It ends after the event `session_deleted` and when it is closed. It refuses with SHUTTING_DOWN
+    and WATCH_TOO_SLOW, whose metadata has the cursor to resume from, with SESSION_NOT_FOUND, and
+    with SESSION_DELETED if nothing is left to come; it raises StoreUnavailable. Then, and when its
+    reader is cancelled, it is closed.
+    """
+
+    def __init__(
+        self,
+        hub: WatchHub,
+        tail: Tail,
+        key: SessionKey,
+        after: int,
+        without_deltas: bool,
+        place: _Place,
+    ) -> None:
+        self._hub = hub
+        self._tail = tail
+        self._key = key
+        self._without_deltas = without_deltas
+        self._place = place
+        self._position = after
+        self._written = after  # the reader has come back for more: this much it has taken
+        self._opened = False
+        self._live = False
+        self._ended = False
+        self._waiter: asyncio.Future[None] | None = None
+        self._idle_at = hub.clock.time() + hub.settings.idle_frame
+
+    def __aiter__(self) -> Watch:
+        return self
+
+    async def __anext__(self) -> bytes:
+        """The next frame. Everything that came since the last one is in it, if it fits (W4)."""
+        self._written = self._position
+        try:
+            if self._ended or self._place.released:
+                raise StopAsyncIteration
+            if not self._opened:
+                await self._open()
+            frame = await self._next()
+        except BaseException:  # a cancel, too: nothing is held for a reader that has gone
+            self.close()
+            raise
+        self._idle_at = self._hub.clock.time() + self._hub.settings.idle_frame
+        return frame
+
+    async def deliver(self, write: Callable[[bytes], Awaitable[None]]) -> None:
+        """Write all frames; a write that the reader holds up for `stuck_reader` ends it (W4)."""
+        try:
+            async for frame in self:
+                try:
+                    async with asyncio.timeout(self._hub.settings.stuck_reader):
+                        await write(frame)
+                except TimeoutError:
+                    raise _too_slow(self._key, self._written) from None
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Release what the watch holds. Idempotent; on the event loop. A reader finds the end."""
+        self._place.release()
+        self._look_up()
+
+    def __del__(self) -> None:
+        if not self._place.released:  # nobody closed it
+            with suppress(RuntimeError):  # the loop is closed: nothing is counted any more
+                # The collector runs in any thread.
+                self._hub.loop.call_soon_threadsafe(self._place.release)
+
+    async def _open(self) -> None:
+        last = await self._hub.store.last_position(self._key)
+        if last is None:
+            raise Refusal(
+                Reason.SESSION_NOT_FOUND,
+                f"no session {self._key.session_id}",
+                {"session_id": self._key.session_id},
+            )
+        self._tail.reach(last)
+        if 0 < self._position == self._tail.position:
+            newest = await self._tail.older(self._position - 1, False)
+            if newest.is_end:
+                raise Refusal(
+                    Reason.SESSION_DELETED,
+                    "the session was deleted: nothing comes after this cursor",
+                    {"session_id": self._key.session_id},
+                )
+        self._opened = True
+
+    async def _next(self) -> bytes:
+        hub, tail = self._hub, self._tail
+        while not self._place.released:
+            batch = tail.recent(self._position, self._without_deltas)
+            if batch is None:
+                if hub.closing:
+                    raise _shutting_down(self._key, self._position)
+                if self._position < tail.position:
+                    batch = await tail.older(self._position, self._without_deltas)
+                    if self._place.released:
+                        break
+            if batch is not None:
+                self._position = batch.position
+                self._ended = batch.is_end
+            became_live = not self._live and self._position >= tail.position
+            self._live = self._live or became_live
+            has_events = batch is not None and bool(batch.elements)
+            if has_events or became_live or hub.clock.time() >= self._idle_at:
+                return (batch or Batch(self._key, self._position, [])).frame(self._live)
+            if batch is None:
+                await self._wait()
+        raise StopAsyncIteration
+
+    async def _wait(self) -> None:
+        clock = self._hub.clock
+        self._waiter = self._hub.loop.create_future()
+        timer = clock.call_later(max(0.0, self._idle_at - clock.time()), self._look_up)
+        try:
+            await self._tail.wait(self._waiter)
+        finally:
+            timer.cancel()
+            self._waiter = None
+
+    def _look_up(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+def _shutting_down(key: SessionKey, position: int) -> Refusal:
+    return Refusal(
+        Reason.SHUTTING_DOWN,
+        "the service is stopping",
+        {"cursor": cursor_at(key, position)},
+    )
+
+
+def _too_slow(key: SessionKey, position: int) -> Refusal:
+    return Refusal(
+        Reason.WATCH_TOO_SLOW,
+        "the watcher read too slowly",
+        {"cursor": cursor_at(key, position)},
+    )
+
+
+def _check_limit(name: str, maximum: int, present: int) -> None:
+    if present >= maximum:
+        raise Refusal(
+            Reason.LIMIT_EXCEEDED,
+            "there are too many watches",
+            {"limit": name, "maximum": str(maximum), "actual": str(present + 1)},
+            code=Code.RESOURCE_EXHAUSTED,
+        )
