@@ -39,7 +39,8 @@ from turngate_core.number import Number
 
 DEMO_SCRIPT = Path(__file__).parent / "demo.yaml"
 
-_FALLBACK = ScriptTurn.model_validate({"steps": [{"parts": [{"text": "You said: ${user.text}"}]}]})
+# What an agent says where its script has no turn for it.
+FALLBACK = ScriptTurn.model_validate({"steps": [{"parts": [{"text": "You said: ${user.text}"}]}]})
 _NOTHING_MORE = Step.model_validate({"parts": [{"text": "(The script says nothing more here.)"}]})
 _WORD = re.compile(r"\S+\s*|\s+")
 _LIMITS = JsonLimits(max_bytes=DEFAULT_MAX_BYTES, max_depth=64)
@@ -66,7 +67,7 @@ class ScriptedAgent:
 
     async def next_step(self, turn: Turn) -> AsyncIterator[StepPiece]:
         """The pieces of the step that the history leads to."""
-        position = find_position(self._script, turn, _FALLBACK)
+        position = find_position(self._script, turn, FALLBACK)
         step = position.step or _NOTHING_MORE
         try:
             for index, part in enumerate(step.parts):
