@@ -8,6 +8,7 @@ from broker_service.domain.decision import Decision, principal
 from broker_service.domain.events import (
     AnswerAdded,
     InheritedResult,
+    PromptAdded,
     RunCreated,
     RunStateChanged,
     ToolResultAdded,
@@ -44,6 +45,7 @@ from tests.unit.broker.conversation import (
     form,
     server_call,
     tool_result,
+    user,
 )
 from turngate_core.errors import Reason
 
@@ -185,7 +187,7 @@ def test_answers_to_other_calls_are_collected_by_the_same_fork() -> None:
     assert fork.state is RunState.PARKED
     third = chat.settle(run=fork.id, call="c-3", output="7", by=BEN)
     assert third.run_id == fork.id
-    assert fork.state is RunState.PENDING
+    assert chat.run(fork.id).state is RunState.PENDING
     pending = [e for e in chat.events_of(RunStateChanged) if e.state is RunState.PENDING]
     assert [change.run_id for change in pending] == [fork.id], "one resume (F10)"
     assert {call: r.output_json for call, r in chat.results().items()} == {
@@ -262,9 +264,6 @@ def test_a_fork_brings_along_the_results_of_its_step() -> None:
 
 def test_a_fork_takes_no_place_where_its_origin_is_not_selected() -> None:
     """F2: it takes R's place wherever R is selected, and nowhere else."""
-    from broker_service.domain.events import PromptAdded
-    from tests.unit.broker.conversation import user
-
     chat, run_id = parked()
     other = user("m-9", "instead")
     chat.act(lambda d: d.emit(PromptAdded(other, parent_node_id="", selected=True)))
