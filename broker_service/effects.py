@@ -95,7 +95,8 @@ def effects_of(decision: Decision, owner: str, lease_until: int) -> tuple[Effect
         if isinstance(event, RunCreated):
             runs.add(event.run.id)
         elif isinstance(event, RunStateChanged):
-            runs.add(event.run_id)
+            if not event.unplaced:  # it is still held as before
+                runs.add(event.run_id)
         elif isinstance(event, InteractionOpened):
             interactions.add(event.interaction.id)
         elif isinstance(event, AnswerAdded | InteractionClosed | NoticeAdded):

@@ -26,6 +26,7 @@ from broker_service.encoding import decode_event
 from broker_service.storage.port import (
     Append,
     Effect,
+    Entry,
     Fence,
     PutWork,
     RememberRequest,
@@ -51,7 +52,7 @@ _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
 def mint(prefix: str) -> str:
-    """A fresh id (T3): 20 characters, sorted by time, with 45 random bits beside the milliseconds."""
+    """A fresh id (T3): 20 characters, sorted by time, 35 random bits beside the milliseconds."""
     number = (time.time_ns() // 1_000_000 % (1 << 45) << 35) | secrets.randbits(35)
     text = ""
     for _ in range(16):
@@ -88,6 +89,17 @@ class Request(Generic[T]):
     def remembered(self, reply: T, state: SessionState, now: int) -> RememberRequest:
         keep_until = None if self.keep_ms is None else now + self.keep_ms
         return RememberRequest(self.key, self.fingerprint, self.answer(reply, state), keep_until)
+
+
+@dataclass(frozen=True, slots=True)
+class Deltas:
+    """Streamed text that belongs before and after the events of a decision."""
+
+    before: tuple[Entry, ...] = ()
+    after: tuple[Entry, ...] = ()
+
+
+NO_DELTAS = Deltas()
 
 
 class AnsweredBefore(Exception):
@@ -140,7 +152,7 @@ class Sessions:
             try:
                 async with hot.lock:
                     try:
-                        await self._commit(hot, decision, 0, run_id, request, None)
+                        await self._commit(hot, decision, 0, run_id, request, None, NO_DELTAS)
                     except VersionConflict:
                         await self._check_ledger(request)
                         raise Refusal(
@@ -163,11 +175,14 @@ class Sessions:
         client: str = "",
         request: Request[T] | None = None,
         fence: Fence | None = None,
+        deltas: Deltas = NO_DELTAS,
     ) -> tuple[T, SessionState]:
         """Decide and store. Answers what `act` answered, and the state after it.
 
-        `act` is a function of the core; the queue gate is asked after each. A caller that goes away
-        does not stop what has begun. Refuses with SESSION_NOT_FOUND, SESSION_DELETED and whatever
+        `act` is a function of the core; the queue gate is asked after each. `deltas` are stored in
+        the same commit. A caller that goes away does not stop what has begun.
+
+        Refuses with SESSION_NOT_FOUND, SESSION_DELETED and whatever
         `act` refuses with, REQUEST_ID_REUSED. Raises AnsweredBefore, FenceLost, StoreUnavailable.
         """
 
@@ -175,7 +190,7 @@ class Sessions:
             hot = self._enter(key)
             try:
                 async with hot.lock:
-                    return await self._decide(hot, key, actor, act, client, request, fence)
+                    return await self._decide(hot, key, actor, act, client, request, fence, deltas)
             finally:
                 hot.users -= 1
 
@@ -204,6 +219,7 @@ class Sessions:
         client: str,
         request: Request[T] | None,
         fence: Fence | None,
+        deltas: Deltas,
     ) -> tuple[T, SessionState]:
         await self._check_ledger(request)
         for _ in range(CONFLICTS_IN_A_ROW):
@@ -220,7 +236,7 @@ class Sessions:
             if not decision.events:
                 return reply, state
             try:
-                await self._commit(hot, decision, version, reply, request, fence)
+                await self._commit(hot, decision, version, reply, request, fence, deltas)
             except VersionConflict:
                 await self._check_ledger(request)
                 continue
@@ -239,13 +255,15 @@ class Sessions:
         reply: T,
         request: Request[T] | None,
         fence: Fence | None,
+        deltas: Deltas,
     ) -> None:
         key = session_key(decision.state)
         lease_until = decision.now + self.lease_ms
         effects: tuple[Effect, ...] = effects_of(decision, self.owner, lease_until)
         if request:
             effects = (*effects, request.remembered(reply, decision.state, decision.now))
-        append = Append(key, entries_of(decision), version, fence)
+        entries = (*deltas.before, *entries_of(decision), *deltas.after)
+        append = Append(key, entries, version, fence)
         # Until it is durable nobody may decide on it: should the commit fail, it never was.
         hot.state = None
         try:

@@ -149,9 +149,13 @@ def _prompt_added(state: SessionState, event: PromptAdded) -> None:
         author=message.author,
         digest=content_digest(message.parts),
         edits_prompt_id=event.edits_prompt_id,
+        messages_before=(
+            state.messages_through(event.parent_node_id) if event.parent_node_id else 0
+        ),
     )
     state.children.setdefault(event.parent_node_id, []).append(message.id)
     state.message_nodes[message.id] = message.id
+    state.nodes.append(message.id)
     if event.was_held:
         state.held = [h for h in state.held if h.message.id != message.id]
     else:
@@ -197,6 +201,7 @@ def _run_created(state: SessionState, event: RunCreated) -> None:
             run.results[inherited.call_id] = source.results[inherited.call_id]
             run.result_runs[inherited.call_id] = source.result_runs[inherited.call_id]
     state.runs[run.id] = run
+    state.nodes.append(run.id)
     state.children.setdefault(run.prompt_id, []).append(run.id)
     state.live_runs[run.id] = None
     if created.supersedes_run_id:

@@ -87,7 +87,18 @@ def _stale(run: RunNode, attempt: int) -> Refusal:
     )
 
 
-def lose_attempt(decision: Decision, run_id: str, attempt: int, detail: str) -> None:
+def hand_over(decision: Decision, run_id: str, attempt: int) -> None:
+    """The broker lets go of a running attempt on purpose, as it stops; counts towards no cap."""
+    lose_attempt(decision, run_id, attempt, "handed over", RunChangeCause.HANDED_OVER)
+
+
+def lose_attempt(
+    decision: Decision,
+    run_id: str,
+    attempt: int,
+    detail: str,
+    cause: RunChangeCause = RunChangeCause.ATTEMPT_LOST,
+) -> None:
     """The attempt's runner or broker is gone (R3, S1).
 
     Text of the message that was being written is withdrawn; a started call without a result becomes
@@ -103,15 +114,16 @@ def lose_attempt(decision: Decision, run_id: str, attempt: int, detail: str) -> 
             decision.emit(ToolResultAdded(run_id, unknown))
     if run.state is RunState.CANCELLING:
         decision.emit(RunStateChanged(run_id, RunState.CANCELLED, attempt, detail=detail))
-    elif run.lost_attempts + 1 >= decision.limits.attempts:
+    elif cause is RunChangeCause.ATTEMPT_LOST and run.lost_attempts + 1 >= decision.limits.attempts:
         failure = RunFailure(
             RunFailureReason.ATTEMPTS_EXHAUSTED,
             f"the run was lost {decision.limits.attempts} times in a row",
         )
         fail_run(decision, run, failure)
     else:
-        lost = RunChangeCause.ATTEMPT_LOST
-        decision.emit(RunStateChanged(run_id, RunState.PENDING, attempt, detail=detail, cause=lost))
+        decision.emit(
+            RunStateChanged(run_id, RunState.PENDING, attempt, detail=detail, cause=cause)
+        )
 
 
 def close_attempt(decision: Decision, run: RunNode) -> None:
@@ -136,6 +148,13 @@ def fail_unplaced(decision: Decision, run_id: str, failure: RunFailure) -> None:
     run = find_run(decision.state, run_id)
     if run.state is RunState.PENDING and run.live:
         decision.emit(RunStateChanged(run.id, RunState.FAILED, failure=failure))
+
+
+def mark_unplaced(decision: Decision, run_id: str) -> None:
+    """Say that no runner takes a pending run (S2)."""
+    run = find_run(decision.state, run_id)
+    if run.state is RunState.PENDING and run.live and not run.unplaced:
+        decision.emit(RunStateChanged(run_id, RunState.PENDING, unplaced=True))
 
 
 def resume_if_free(decision: Decision, run: RunNode) -> bool:

@@ -44,6 +44,8 @@ class PromptNode:
     author: str
     digest: str
     edits_prompt_id: str = ""
+    # The messages of its branch that come before it.
+    messages_before: int = 0
 
 
 def content_digest(parts: tuple[Part, ...]) -> str:
@@ -157,6 +159,8 @@ class SessionState:
     prompts: dict[str, PromptNode] = field(default_factory=dict)
     runs: dict[str, RunNode] = field(default_factory=dict)
     children: dict[str, list[str]] = field(default_factory=dict)
+    # All nodes, oldest first: a parent comes before its children.
+    nodes: list[str] = field(default_factory=list)
     selected: str = ""
     calls: dict[str, CallRecord] = field(default_factory=dict)
     interactions: dict[str, Interaction] = field(default_factory=dict)
@@ -178,14 +182,21 @@ class SessionState:
     def has_node(self, node_id: str) -> bool:
         return node_id in self.runs or node_id in self.prompts
 
-    def path_to(self, node_id: str) -> list[str]:
-        """The branch that ends at this node, root first."""
+    def path_to(self, node_id: str, limit: int | None = None) -> list[str]:
+        """The branch that ends at this node, root first; at most its last `limit` nodes."""
         path: list[str] = []
-        while node_id:
+        while node_id and (limit is None or len(path) < limit):
             path.append(node_id)
             node_id = self.parent_of(node_id)
         path.reverse()
         return path
+
+    def messages_through(self, node_id: str) -> int:
+        """How many messages the branch that ends at this node has."""
+        run = self.runs.get(node_id)
+        if run is not None:
+            return self.prompts[run.prompt_id].messages_before + 1 + run.message_count
+        return self.prompts[node_id].messages_before + 1
 
     def on_selected_branch(self, node_id: str) -> bool:
         at = self.selected

@@ -1,0 +1,125 @@
+"""The broker as a process: puts the parts together, serves, and stops cleanly."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from typing import cast
+
+import grpc
+import structlog
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+from grpc import aio
+
+from broker_service.api.service import BrokerApi
+from broker_service.config import BrokerSettings, domain_limits
+from broker_service.dispatch.dispatcher import Dispatcher
+from broker_service.dispatch.placement import Placement
+from broker_service.sessions import Sessions
+from broker_service.storage.open import open_store
+from broker_service.storage.port import StoreError
+from broker_service.watch.hub import WatchHub
+from broker_service.watch.tail import WatchSettings
+from turngate.v1 import broker_pb2
+from turngate_serving.exit import StartError
+from turngate_serving.ready import say_ready
+from turngate_serving.server import Hook, ServerOptions, build_server, serve_until_signal
+
+Serializer = Callable[[Message], bytes]
+
+SERVICE = "turngate.v1.BrokerService"
+
+log = structlog.stdlib.get_logger(__name__)
+
+
+async def serve(settings: BrokerSettings) -> int:
+    """Serve until a signal comes; answers the exit code. Raises StartError."""
+    try:
+        store = open_store(settings.store)
+    except StoreError as error:
+        raise StartError(str(error)) from error
+    try:
+        sessions = Sessions(
+            store, domain_limits(settings), owner_name(), round(settings.lease * 1000)
+        )
+        hub = WatchHub(store, watch_settings(settings))
+        placement = Placement(settings.runner)
+        api = BrokerApi(sessions, hub, settings, build_version())
+        server = await build_server(
+            settings.listen,
+            lambda grpc_server: register(grpc_server, api),
+            (SERVICE,),
+            options=ServerOptions(
+                keepalive_time_s=settings.keepalive_time,
+                keepalive_timeout_s=settings.keepalive_timeout,
+            ),
+        )
+        dispatcher = Dispatcher(sessions, placement, settings)
+        dispatcher.start()
+        try:
+            return await serve_until_signal(
+                server,
+                hooks=(drain_watches(hub), dispatcher.close, sessions.close),
+                hook_timeout_s=settings.drain_timeout,
+                grace_s=settings.drain_grace,
+                on_listening=lambda address: say_ready(settings.ready_file, address),
+            )
+        finally:
+            await dispatcher.close()
+            await placement.close()
+    finally:
+        await store.close()
+
+
+def watch_settings(settings: BrokerSettings) -> WatchSettings:
+    return WatchSettings(
+        idle_frame=settings.idle_frame,
+        stuck_reader=settings.stuck_reader,
+        watches_a_session=settings.watches_a_session,
+        watches_a_principal=settings.watches_a_principal,
+    )
+
+
+def drain_watches(hub: WatchHub) -> Hook:
+    async def end_watches() -> None:
+        hub.close()
+
+    return end_watches
+
+
+def register(server: aio.Server, api: BrokerApi) -> None:
+    """Add the service, as its descriptor has it; but a watch sends ready bytes, encoded once for
+    all watchers, where generated code would want a message for each.
+    """
+    handlers: dict[str, grpc.RpcMethodHandler[Message, Message]] = {}
+    for method in broker_pb2.DESCRIPTOR.services_by_name["BrokerService"].methods:
+        parse = GetMessageClass(method.input_type).FromString
+        if method.name == "WatchSession":
+            handlers[method.name] = grpc.unary_stream_rpc_method_handler(
+                api.watch_frames, parse, cast(Serializer, bytes)
+            )
+            continue
+        kind = (
+            grpc.unary_stream_rpc_method_handler
+            if method.server_streaming
+            else grpc.unary_unary_rpc_method_handler
+        )
+        serialize = GetMessageClass(method.output_type).SerializeToString
+        handlers[method.name] = kind(getattr(api, method.name), parse, serialize)
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+
+
+def owner_name() -> str:
+    """Under which this process claims work: never used by another one, past or future."""
+    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+
+
+def build_version() -> str:
+    try:
+        return version("turngate")
+    except PackageNotFoundError:
+        return "unknown"
