@@ -75,7 +75,12 @@ class Acknowledgements:
             self.verdicts.put_nowait(None)
 
     def half_closed(self) -> None:
-        """The caller says nothing more. Raises `Refusal` if it had begun to acknowledge."""
+        """The caller says nothing more. Raises `Refusal` if it had begun to acknowledge.
+
+        Not after the end of the attempt: then nothing is left to say.
+        """
+        if self._outbox.ended and self._through >= self._outbox.last_number:
+            return
         if self._heard_any:
             # A broker that goes away in the middle: nothing may start on nobody's word (A1).
             raise protocol_violation("the stream was closed before the attempt had ended")

@@ -94,5 +94,5 @@ def _verdict(
     return runner_pb2.ToolVerdict(
         call_id=tool.call_id,
         verdict=runner_pb2.VERDICT_GRANTED,
-        idempotency_key=f"{start.session_id}/{tool.call_id}",
+        idempotency_key=f"{start.session_id}:{tool.call_id}",
     )

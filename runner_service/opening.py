@@ -92,16 +92,17 @@ def _check(start: runner_pb2.ExecuteStart) -> None:
 def _turn_start(start: runner_pb2.ExecuteStart, history: list[message_pb2.Message]) -> int:
     if not history:
         raise protocol_violation("the history is empty: there is nothing to reply to")
-    if not start.branch_message_count:
-        # A caller by hand, who does not count: the history is the whole branch.
-        roles = (TranscriptMessage(_ROLE_NAMES.get(m.role, ""), ()) for m in history)
-        return turn_start_index(tuple(roles))
-    index = start.turn_start - start.history_offset
-    if not 0 <= index < len(history):
+    roles = (TranscriptMessage(_ROLE_NAMES.get(m.role, ""), ()) for m in history)
+    found = turn_start_index(tuple(roles))
+    # A caller by hand does not count: its history is the whole branch. A broker does, and since the
+    # turn is whole in the history, both ways have to lead to the same message.
+    if start.branch_message_count and start.turn_start - start.history_offset != found:
         raise invalid_field(
-            "start.turn_start", "the history must hold the whole turn (rules T5, X6)"
+            "start.turn_start",
+            f"leads to message {start.turn_start - start.history_offset} of the history, but its"
+            f" turn begins at message {found} (rules T5, X6)",
         )
-    return index
+    return found
 
 
 def _history_too_large(size: int) -> Refusal:

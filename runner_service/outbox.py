@@ -19,14 +19,17 @@ MAX_JOINED_CHARACTERS = 8 * 1024
 
 
 class Outbox:
-    """The events of one attempt, in order; numbers are given when an event is put in."""
+    """The events of one attempt, in order; numbers are given when an event is put in.
+
+    `ended`: the last event of the attempt was put in.
+    """
 
     def __init__(self, heartbeat_seconds: float) -> None:
         self._heartbeat_seconds = heartbeat_seconds
         self._groups: deque[list[RunnerEvent]] = deque()
         self._queued_bytes = 0
         self._last_number = 0
-        self._ended = False
+        self.ended = False
         self._filled = asyncio.Event()
         self._has_room = asyncio.Event()
         self._has_room.set()
@@ -63,7 +66,7 @@ class Outbox:
 
         The stream stays open until `close`, since the last event waits for its acknowledgement.
         """
-        self._ended = True
+        self.ended = True
 
     def close(self) -> None:
         """The stream ends when what is queued was taken."""
@@ -78,7 +81,7 @@ class Outbox:
 
         def beat() -> None:
             nonlocal timer
-            if self._ended:
+            if self.ended:
                 return
             silent = loop.time() - spoken_at
             if silent >= self._heartbeat_seconds and not self._groups:

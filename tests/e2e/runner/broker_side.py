@@ -210,7 +210,7 @@ class BrokerSide:
             word = by_name.get(self._names[tool.call_id], runner_pb2.VERDICT_GRANTED)
             verdict = Verdict(call_id=tool.call_id, verdict=word)
             if word == runner_pb2.VERDICT_GRANTED:
-                verdict.idempotency_key = f"s1/{tool.call_id}"
+                verdict.idempotency_key = f"s1:{tool.call_id}"
             elif word == runner_pb2.VERDICT_DENIED:
                 verdict.result.CopyFrom(
                     ToolResult(

@@ -264,7 +264,7 @@ async def test_a_caller_that_closes_its_side_gets_a_whole_run(serve: Serve, open
     await broker.half_close()
     await broker.until_closed()
     assert broker.heard.end == "completed"
-    assert text_of(broker.heard.messages[-1]).startswith("s1/call_")
+    assert text_of(broker.heard.messages[-1]).startswith("s1:call_")
 
 
 async def test_the_policy_of_the_start_binds_a_caller_alone(
@@ -457,7 +457,28 @@ async def test_the_turn_is_found_in_a_trimmed_history(serve: Serve, run: Run) ->
     assert text_of(heard.messages[0]) == "now"
 
 
-async def test_calls_of_the_broker_are_all_by_id(serve: Serve, opened: Open) -> None:
+async def test_a_start_that_names_another_turn_is_refused(serve: Serve, run: Run) -> None:
+    """T5: a wrong position would hand the answers of one turn to another."""
+    stub = await serve("agents: {a: {}}")
+    with pytest.raises(aio.AioRpcError) as refused:
+        await run(stub, [user("one"), user("two", "p2")], turn_start=0)
+    error = error_from_rpc(refused.value)
+    assert error.reason == "INVALID_FIELD"
+    assert error.violations[0].field == "start.turn_start"
+
+
+async def test_a_broker_may_close_its_side_after_the_last_acknowledgement(
+    serve: Serve, opened: Open
+) -> None:
+    stub = await serve("agents: {a: {}}")
+    broker = await opened(stub, [user("go")])
+    await broker.until("completed")
+    await broker.acknowledge()
+    await broker.half_close()
+    await broker.until_closed()
+
+
+async def test_verdicts_name_calls_that_were_proposed(serve: Serve, opened: Open) -> None:
     """A verdict on a call that was not proposed breaks the protocol."""
     stub = await serve(CALLER_ALONE)
     broker = await opened(stub, [user("free")])
