@@ -103,6 +103,7 @@ def _fold(state: SessionState, event: Event, now: int) -> None:
         case ToolStarted():
             record = state.calls[event.call_id]
             record.started_by = event.run_id
+            record.started_in = event.attempt
             record.idempotent = event.idempotent
         case ToolResultAdded():
             _result_added(state, event)

@@ -24,6 +24,7 @@ from broker_service.domain.model import (
     InteractionKind,
     InteractionNotice,
     Message,
+    Part,
     ProposedTool,
     ReasoningPart,
     RenderHint,
@@ -36,10 +37,13 @@ from broker_service.domain.model import (
     ToolExecutor,
     ToolResult,
 )
+from broker_service.domain.results import synthetic_result
 from broker_service.domain.starts import (
+    DENIED_BY_POLICY,
     ToolVerdict,
     approval_scope,
-    permission,
+    asks,
+    denies_client_call,
     propose_tools,
     runs_after_answers,
 )
@@ -48,7 +52,6 @@ from turngate_core.degradation import ParkedCall, ParkedStep, park_step
 from turngate_core.errors import Reason, Refusal
 from turngate_core.ids import is_message_id
 from turngate_core.json_text import JsonTextError, check
-from turngate_core.policy import Permission
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +162,7 @@ def _take_in(decision: Decision, run: RunNode, event: RunnerEvent, reported: Rep
                 raise _violation(f"message id {message_id} is taken or malformed")
             decision.emit(RenderHintAdded(message_id, run.id, event.hint))
         case Proposed():
-            for tool in event.tools:
-                _check_server_call(decision, run, tool.call_id)
+            _check_proposals(decision, run, event.tools)
             reported.verdicts.extend(propose_tools(decision, run, event.tools))
         case Resulted():
             _resulted(decision, run, event.result)
@@ -170,6 +172,8 @@ def _take_in(decision: Decision, run: RunNode, event: RunnerEvent, reported: Rep
         case Completed():
             if any(call_id not in run.results for call_id in run.step_calls):
                 raise _violation("completed while a call of the step has no result")
+            if run.open_message_id:
+                raise _violation("completed while a message is being written")
             _end(decision, run, RunState.COMPLETED, None)
             reported.ended = True
         case Failed():
@@ -200,15 +204,37 @@ def _finished(decision: Decision, run: RunNode, message: Message) -> None:
     if message.role is not Role.ASSISTANT:
         raise _violation("a runner's message has the role ASSISTANT")
     seen: set[str] = set()
+    unpaired: set[str] = set()
+    parts: list[Part] = []
     for part in message.parts:
         content = part.content
         if isinstance(content, ToolCall):
             _check_call(decision, content, seen)
-        elif not isinstance(content, TextPart | ReasoningPart | ToolResult | DataPart):
+            if content.executor is ToolExecutor.PROVIDER:
+                unpaired.add(content.call_id)
+        elif isinstance(content, ToolResult):
+            if content.call_id not in unpaired or content.kind is not ResultKind.TOOL:
+                raise _violation(
+                    f"result of {content.call_id}: a message holds results of the calls before "
+                    "it that the provider executed, of kind TOOL, and no others"
+                )
+            unpaired.remove(content.call_id)
+            part = Part(_own_result(decision, content))
+        elif not isinstance(content, TextPart | ReasoningPart | DataPart):
             raise _violation(
                 "a runner's message holds text, reasoning, calls, results and data only"
             )
-    stored = replace(message, run_id=run.id, step=run.step + 1, create_time=decision.now, author="")
+        parts.append(part)
+    if unpaired:
+        raise _violation(f"calls {sorted(unpaired)} of the provider came without a result")
+    stored = replace(
+        message,
+        parts=tuple(parts),
+        run_id=run.id,
+        step=run.step + 1,
+        create_time=decision.now,
+        author="",
+    )
     decision.emit(MessageCompleted(stored))
 
 
@@ -242,6 +268,25 @@ def _check_server_call(decision: Decision, run: RunNode, call_id: str) -> None:
         raise _violation(f"call {call_id} is no server call")
 
 
+def _check_proposals(decision: Decision, run: RunNode, tools: tuple[ProposedTool, ...]) -> None:
+    """Each call once, and never again in the attempt that was granted its start (S1)."""
+    seen: set[str] = set()
+    for tool in tools:
+        _check_server_call(decision, run, tool.call_id)
+        _check_sound(decision.state.calls[tool.call_id].call)
+        record = decision.state.calls[tool.call_id]
+        granted = record.started_by == run.id and record.started_in == run.attempt
+        if tool.call_id in seen or (granted and tool.call_id not in run.results):
+            raise _violation(f"call {tool.call_id} was proposed twice")
+        seen.add(tool.call_id)
+
+
+def _check_sound(call: ToolCall) -> None:
+    """T2: arguments that are no JSON go back to the model and wait for nobody."""
+    if call.malformed_arguments:
+        raise _violation(f"call {call.call_id} has arguments that are no JSON: refuse it")
+
+
 def _resulted(decision: Decision, run: RunNode, result: ToolResult) -> None:
     _step_call(decision, run, result.call_id)
     if result.kind is ResultKind.TOOL:
@@ -251,12 +296,17 @@ def _resulted(decision: Decision, run: RunNode, result: ToolResult) -> None:
         raise _violation("a runner's results are of kind TOOL or CALL_REFUSED")
     if result.call_id in run.results:
         return
+    decision.emit(ToolResultAdded(run.id, _own_result(decision, result)))
+
+
+def _own_result(decision: Decision, result: ToolResult) -> ToolResult:
+    """The result with what only the broker says about it: no runner gives a client's answer."""
     if result.output_json is not None:
         try:
             check(result.output_json)
         except JsonTextError as error:
             raise _violation(f"output of call {result.call_id} is no JSON: {error}") from error
-    decision.emit(ToolResultAdded(run.id, replace(result, create_time=decision.now)))
+    return replace(result, interaction_id="", answer_id="", create_time=decision.now)
 
 
 def _parked(decision: Decision, run: RunNode, waiting: tuple[ProposedTool, ...]) -> None:
@@ -296,7 +346,7 @@ def _parked(decision: Decision, run: RunNode, waiting: tuple[ProposedTool, ...])
         tool = proposals.get(call_id)
         if tool is None:
             raise _violation(f"parked without a word about the server call {call_id}")
-        if waiting_for_approval(decision, call, tool):
+        if asks(state, run, tool):
             scope = approval_scope(state, tool)
             waits.append(
                 open_interaction(decision, run, call, InteractionKind.APPROVAL, grant_scope=scope)
@@ -311,19 +361,20 @@ def _parked(decision: Decision, run: RunNode, waiting: tuple[ProposedTool, ...])
     runs.resume_if_free(decision, run)
 
 
-def waiting_for_approval(decision: Decision, call: ToolCall, tool: ProposedTool) -> bool:
-    """Whether the call is to be asked about: policy says so and nobody has decided it yet."""
-    undecided = not decision.state.calls[call.call_id].interaction_id
-    return undecided and permission(decision.state, call, tool) is Permission.ASK
-
-
 def _park_client_calls(decision: Decision, run: RunNode, unresolved: list[str]) -> ParkedStep:
-    """The client calls of the step, each with a hint (H1), and what becomes of them (D2)."""
+    """The client calls of the step, each with a hint (H1), and what becomes of them (A1, D2)."""
     state = decision.state
     parked = []
     for call_id in unresolved:
         call = state.calls[call_id].call
+        _check_sound(call)
         if call.executor is not ToolExecutor.CLIENT:
+            continue
+        if denies_client_call(state, call):
+            denied = synthetic_result(
+                call_id, ResultKind.DENIED, decision.now, detail=DENIED_BY_POLICY
+            )
+            runs.add_result(decision, run, denied)
             continue
         if call_id not in run.hints:
             hint = hint_for(state, run, call)
@@ -338,6 +389,7 @@ def _end(decision: Decision, run: RunNode, to: RunState, failure: RunFailure | N
     if run.state is RunState.CANCELLING:
         to, failure = RunState.CANCELLED, None
     runs.close_attempt(decision, run)
+    runs.close_starts(decision, run)
     decision.emit(RunStateChanged(run.id, to, run.attempt, failure=failure))
 
 

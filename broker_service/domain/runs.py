@@ -12,7 +12,6 @@ from broker_service.domain.events import (
     ToolResultAdded,
 )
 from broker_service.domain.model import (
-    FINAL_STATES,
     ResultKind,
     Run,
     RunCause,
@@ -107,12 +106,9 @@ def lose_attempt(
     """
     run = check_attempt(decision.state, run_id, attempt)
     close_attempt(decision, run)
-    for call_id in run.step_calls:
-        record = decision.state.calls[call_id]
-        if record.started_by == run_id and call_id not in run.results and not record.idempotent:
-            unknown = synthetic_result(call_id, ResultKind.OUTCOME_UNKNOWN, decision.now)
-            decision.emit(ToolResultAdded(run_id, unknown))
+    close_starts(decision, run, repeatable_ones=False)
     if run.state is RunState.CANCELLING:
+        close_starts(decision, run)
         decision.emit(RunStateChanged(run_id, RunState.CANCELLED, attempt, detail=detail))
     elif cause is RunChangeCause.ATTEMPT_LOST and run.lost_attempts + 1 >= decision.limits.attempts:
         failure = RunFailure(
@@ -132,14 +128,22 @@ def close_attempt(decision: Decision, run: RunNode) -> None:
         decision.emit(MessageWithdrawn(run.open_message_id, run.id))
 
 
-def complete_run(decision: Decision, run: RunNode) -> None:
-    close_attempt(decision, run)
-    decision.emit(RunStateChanged(run.id, RunState.COMPLETED, run.attempt))
+def close_starts(decision: Decision, run: RunNode, *, repeatable_ones: bool = True) -> None:
+    """Calls that the run started and that have no result get `outcome_unknown` (S1): nobody may
+    wait for them for ever. `repeatable_ones`: those of idempotent tools too.
+    """
+    for call_id in run.step_calls:
+        record = decision.state.calls[call_id]
+        is_lost = record.started_by == run.id and call_id not in run.results
+        if is_lost and (repeatable_ones or not record.idempotent):
+            unknown = synthetic_result(call_id, ResultKind.OUTCOME_UNKNOWN, decision.now)
+            decision.emit(ToolResultAdded(run.id, unknown))
 
 
 def fail_run(decision: Decision, run: RunNode, failure: RunFailure) -> None:
     """The run has failed; it keeps every answer (R6)."""
     close_attempt(decision, run)
+    close_starts(decision, run)
     decision.emit(RunStateChanged(run.id, RunState.FAILED, run.attempt, failure=failure))
 
 
@@ -163,10 +167,6 @@ def resume_if_free(decision: Decision, run: RunNode) -> bool:
         decision.emit(RunStateChanged(run.id, RunState.PENDING, run.attempt), actor=BROKER)
         return True
     return False
-
-
-def is_final(run: RunNode) -> bool:
-    return run.state in FINAL_STATES
 
 
 def share_result(decision: Decision, run: RunNode, result: ToolResult, holder_id: str) -> None:

@@ -28,6 +28,9 @@ from turngate_core import policy
 from turngate_core.canonical_arguments import canonical_key_of_text
 from turngate_core.json_text import JsonTextError, parse
 
+DENIED_BY_POLICY = "the policy does not allow this tool"
+"""The reason that the model is told."""
+
 
 class Verdict(Enum):
     GRANTED = 1
@@ -60,7 +63,7 @@ def propose_tools(
     for tool in at_once:
         verdicts[tool.call_id] = _verdict(decision, run, tool)
     asked = {v.call_id for v in verdicts.values() if v.verdict is Verdict.ASK}
-    asked |= {t.call_id for t in later if _asks(decision.state, run, t)}
+    asked |= {t.call_id for t in later if asks(decision.state, run, t)}
     for tool in later:
         others_open = bool(asked - {tool.call_id}) or _has_open_client_call(decision.state, run)
         verdicts[tool.call_id] = _verdict(decision, run, tool, others_open=others_open)
@@ -85,7 +88,7 @@ def _verdict(
         return _deny(decision, run, tool.call_id)
     if record.started and not (record.idempotent and record.started_by == run.id):
         return _started_elsewhere(decision, run, tool.call_id)
-    if _asks(state, run, tool):
+    if asks(state, run, tool):
         return ToolVerdict(tool.call_id, Verdict.ASK)
     if runs_after_answers(tool):
         if others_open:
@@ -99,7 +102,7 @@ def _verdict(
 
 
 def _deny(decision: Decision, run: RunNode, call_id: str, detail: str = "") -> ToolVerdict:
-    detail = detail or "the policy does not allow this tool"
+    detail = detail or DENIED_BY_POLICY
     denied = synthetic_result(call_id, ResultKind.DENIED, decision.now, detail=detail)
     add_result(decision, run, denied)
     return ToolVerdict(call_id, Verdict.DENIED, denied)
@@ -125,7 +128,12 @@ def permission(state: SessionState, call: ToolCall, tool: ProposedTool) -> polic
     )
 
 
-def _asks(state: SessionState, run: RunNode, tool: ProposedTool) -> bool:
+def denies_client_call(state: SessionState, call: ToolCall) -> bool:
+    """Of a policy only `DENY` applies to client tools (A1)."""
+    return policy.denies_client_tool(call.name, _core_policy(state))
+
+
+def asks(state: SessionState, run: RunNode, tool: ProposedTool) -> bool:
     """Whether a person still has to approve: not decided for this call, covered by no grant."""
     record = state.calls[tool.call_id]
     if tool.call_id in run.results or record.started:

@@ -64,12 +64,14 @@ def answer_digest(output_json: str | None, error_text: str | None) -> str:
 
 @dataclass(slots=True)
 class CallRecord:
-    """A tool call, the same over all forks (T3): who made it, and the ledger of its start (S1)."""
+    """A tool call, the same over all forks (T3): who made it, and the ledger of its start (S1):
+    by which run, in which attempt of it."""
 
     call: ToolCall
     message_id: str
     run_id: str
     started_by: str = ""
+    started_in: int = 0
     idempotent: bool = False
     interaction_id: str = ""
     # What came of its start, and the run whose event holds it (S1).

@@ -40,12 +40,12 @@ from broker_service.encoding import decode_event, encode_event
 
 S = RunState
 TRANSITIONS = {
-    S.PENDING: {S.RUNNING, S.CANCELLED, S.FAILED},
+    S.PENDING: {S.RUNNING, S.CANCELLED, S.FAILED, S.PENDING},
     S.RUNNING: {S.PARKED, S.COMPLETED, S.FAILED, S.CANCELLING, S.PENDING},
     S.CANCELLING: {S.CANCELLED},
     S.PARKED: {S.PENDING, S.CANCELLED},
 }
-"""R1."""
+"""R1; a pending run may be marked as unplaced (S2)."""
 
 
 def check(state: SessionState, log: list[SessionEvent], *, new: int) -> None:
