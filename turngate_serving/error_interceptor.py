@@ -13,7 +13,7 @@ import asyncio
 import inspect
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from types import TracebackType
 from typing import Any, NoReturn, TypeAlias, TypeVar, cast
 
@@ -28,6 +28,7 @@ from turngate_serving.errors import wire_status
 _MALFORMED = "the request is no valid message: not parsable, bad UTF-8, or nested too deep"
 
 _ABORT_TIMEOUT_S = 10.0
+_FIRST_WRITE_S = 1.0
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -191,9 +192,14 @@ def _yielding(
 
 
 def _refusing(refusal: Refusal) -> _Handler:
-    """A handler for calls of any shape: it reads nothing."""
+    """A handler for calls of any shape."""
 
     async def refuse(requests: _Message, context: _Context) -> None:
+        # A client whose first write fails, since the call is over, reports that write and not the
+        # refusal. So it may write first; one that waits for us is not kept waiting.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_FIRST_WRITE_S):
+                await context.read()
         await _abort(context, refusal)
 
     return grpc.stream_stream_rpc_method_handler(cast(Any, refuse))

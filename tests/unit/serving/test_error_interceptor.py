@@ -233,3 +233,15 @@ async def test_an_interceptor_that_fails_leaves_no_client_waiting(echo: Echo, me
     assert error.code() is grpc.StatusCode.INTERNAL
     assert Details(error).info.metadata["error_id"] == lines[0]["error_id"]
     assert SECRET not in str(error)
+
+
+async def test_a_client_that_writes_nothing_is_told_too(echo: Echo) -> None:
+    server = await build_server("127.0.0.1:0", echo.register, [], interceptors=[Broken()])
+    await server.grpc.start()
+    async with aio.insecure_channel(server.address) as channel, asyncio.timeout(DEADLINE_S):
+        with capture_logs():
+            chat = Raw(channel).chat(path("Chat"))()
+            with pytest.raises(aio.AioRpcError) as caught:
+                await chat.read()
+    await server.grpc.stop(None)
+    assert Details(caught.value).info.reason == Reason.INTERNAL
