@@ -11,7 +11,8 @@ import asyncio
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -196,12 +197,16 @@ class Sessions:
 
         return await self._to_the_end(run())
 
-    async def read(self, key: SessionKey) -> SessionState:
-        """The present state. To be looked at before the next await, never to be changed."""
+    @asynccontextmanager
+    async def reading(self, key: SessionKey) -> AsyncIterator[SessionState]:
+        """The present, durable state, for as long as the block lasts; commands wait for its end.
+
+        Never to be changed. Refuses with SESSION_NOT_FOUND.
+        """
         hot = self._enter(key)
         try:
             async with hot.lock:
-                return await self._state(hot, key)
+                yield await self._state(hot, key)
         finally:
             hot.users -= 1
 

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import grpc
+import grpc.aio
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 
-from turngate_core.errors import FieldViolation, Refusal
+from turngate_core.errors import FieldViolation, Reason, Refusal
 
 DOMAIN = "turngate"
 DETAILS_KEY = "grpc-status-details-bin"
@@ -57,6 +58,18 @@ def wire_status(refusal: Refusal) -> WireStatus:
         room = MAX_DETAILS_BYTES - status.ByteSize() - 16
         status.details.append(_packed(_bad_request(refusal.violations, room)))
     return WireStatus(code, message, ((DETAILS_KEY, status.SerializeToString()),))
+
+
+def refused_with(error: grpc.aio.AioRpcError) -> Reason | None:
+    """The reason by which the other service refused; None if it has none of ours."""
+    for key, value in error.trailing_metadata() or ():
+        if key != DETAILS_KEY or not isinstance(value, bytes):
+            continue
+        for detail in Status.FromString(value).details:
+            info = ErrorInfo()
+            if detail.Unpack(info) and info.domain == DOMAIN and info.reason in set(Reason):
+                return Reason(info.reason)
+    return None
 
 
 def _bad_request(violations: Sequence[FieldViolation], room: int) -> BadRequest:

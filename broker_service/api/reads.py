@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker_service.api import pages
 from broker_service.domain.events import PromptAdded
-from broker_service.domain.model import Message, Role, Run
+from broker_service.domain.model import Interaction, Message, Role, Run
 from broker_service.domain.nodes import find_node
 from broker_service.domain.state import RunNode, SessionState
 from broker_service.effects import interaction_view, session_key
@@ -50,9 +50,9 @@ def run_proto(state: SessionState, run: RunNode) -> run_pb2.Run:
     return message
 
 
-def interaction_proto(state: SessionState, interaction_id: str) -> interaction_pb2.Interaction:
+def interaction_proto(state: SessionState, interaction: Interaction) -> interaction_pb2.Interaction:
     """The public interaction; answers without contents (see the contract)."""
-    message = to_proto(interaction_view(state, state.interactions[interaction_id]))
+    message = to_proto(interaction_view(state, interaction))
     assert isinstance(message, interaction_pb2.Interaction)
     return message
 
@@ -76,7 +76,7 @@ def get_run(state: SessionState, request: broker_pb2.GetRunRequest) -> broker_pb
             raise invalid_field("lookup", "one of run_id, message_id and interaction_id")
     return broker_pb2.GetRunResponse(
         run=run_proto(state, run),
-        open_interactions=[interaction_proto(state, i) for i in run.waits],
+        open_interactions=[interaction_proto(state, state.interactions[i]) for i in run.waits],
     )
 
 

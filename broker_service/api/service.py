@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, NoReturn, TypeVar
 
 from google.protobuf.message import Message as Proto
@@ -17,9 +17,10 @@ from broker_service.api import checks, commands, pages, reads
 from broker_service.config import BrokerSettings, published_limits
 from broker_service.domain import approvals, gate, settlement
 from broker_service.domain.decision import Decision, principal
+from broker_service.domain.interactions import InteractionRef, find_interaction
 from broker_service.domain.model import HeldMessage, Interaction
 from broker_service.domain.state import SessionState
-from broker_service.effects import interaction_view, session_view
+from broker_service.effects import session_view
 from broker_service.encoding import enum_to_proto, from_proto, to_proto
 from broker_service.sessions import AnsweredBefore, Request, Sessions, not_found
 from broker_service.storage.port import (
@@ -101,11 +102,11 @@ class BrokerApi(broker_pb2_grpc.BrokerServiceServicer):
     async def GetSession(
         self, request: broker_pb2.GetSessionRequest, context: Any
     ) -> broker_pb2.GetSessionResponse:
-        key, state = await self._read(request.session_id, context)
-        position = await self._last_position(key)
-        return broker_pb2.GetSessionResponse(
-            session=_session(state), cursor=cursor_at(key, position)
-        )
+        async with self._reading(request.session_id, context) as (key, state):
+            position = await self._last_position(key)
+            return broker_pb2.GetSessionResponse(
+                session=_session(state), cursor=cursor_at(key, position)
+            )
 
     async def ListSessions(
         self, request: broker_pb2.ListSessionsRequest, context: Any
@@ -171,11 +172,11 @@ class BrokerApi(broker_pb2_grpc.BrokerServiceServicer):
     async def ListHeldMessages(
         self, request: broker_pb2.ListHeldMessagesRequest, context: Any
     ) -> broker_pb2.ListHeldMessagesResponse:
-        _, state = await self._read(request.session_id, context)
-        return broker_pb2.ListHeldMessagesResponse(
-            messages=[_held(held) for held in state.held],
-            queue_pause=_session(state).queue_pause if state.queue_pause else None,
-        )
+        async with self._reading(request.session_id, context) as (_, state):
+            return broker_pb2.ListHeldMessagesResponse(
+                messages=[_held(held) for held in state.held],
+                queue_pause=_session(state).queue_pause if state.queue_pause else None,
+            )
 
     async def UpdateHeldMessage(
         self, request: broker_pb2.UpdateHeldMessageRequest, context: Any
@@ -243,21 +244,19 @@ class BrokerApi(broker_pb2_grpc.BrokerServiceServicer):
     async def GetRun(
         self, request: broker_pb2.GetRunRequest, context: Any
     ) -> broker_pb2.GetRunResponse:
-        _, state = await self._read(request.session_id, context)
-        return reads.get_run(state, request)
+        async with self._reading(request.session_id, context) as (_, state):
+            return reads.get_run(state, request)
 
     async def GetTree(
         self, request: broker_pb2.GetTreeRequest, context: Any
     ) -> broker_pb2.GetTreeResponse:
-        _, state = await self._read(request.session_id, context)
-        with store_errors():
+        async with self._reading(request.session_id, context) as (_, state):
             return await reads.get_tree(self._store, state, request, self._limits.page_size_limit)
 
     async def GetTranscript(
         self, request: broker_pb2.GetTranscriptRequest, context: Any
     ) -> broker_pb2.GetTranscriptResponse:
-        _, state = await self._read(request.session_id, context)
-        with store_errors():
+        async with self._reading(request.session_id, context) as (_, state):
             return await reads.get_transcript(
                 self._store, state, request, self._limits.page_size_limit
             )
@@ -353,16 +352,12 @@ class BrokerApi(broker_pb2_grpc.BrokerServiceServicer):
     async def GetInteraction(
         self, request: broker_pb2.GetInteractionRequest, context: Any
     ) -> broker_pb2.GetInteractionResponse:
-        _, state = await self._read(request.session_id, context)
-        if request.interaction_id not in state.interactions:
-            raise Refusal(
-                Reason.INTERACTION_NOT_FOUND,
-                f"no interaction {request.interaction_id} in this session",
-                {"interaction_id": request.interaction_id},
+        ref = InteractionRef(interaction_id=request.interaction_id)
+        async with self._reading(request.session_id, context) as (_, state):
+            interaction = find_interaction(state, ref)
+            return broker_pb2.GetInteractionResponse(
+                interaction=reads.interaction_proto(state, interaction)
             )
-        return broker_pb2.GetInteractionResponse(
-            interaction=reads.interaction_proto(state, request.interaction_id)
-        )
 
     async def ListInteractions(
         self, request: broker_pb2.ListInteractionsRequest, context: Any
@@ -413,11 +408,9 @@ class BrokerApi(broker_pb2_grpc.BrokerServiceServicer):
         self, caller: Caller, found: interaction_pb2.Interaction
     ) -> interaction_pb2.Interaction:
         """With the runs that wait for it and whether its branch is selected (I5)."""
-        state = await self._sessions.read(SessionKey(caller.tenant_id, found.session_id))
-        interaction = from_proto(Interaction, found)
-        message = to_proto(interaction_view(state, interaction))
-        assert isinstance(message, interaction_pb2.Interaction)
-        return message
+        key = SessionKey(caller.tenant_id, found.session_id)
+        async with self._sessions.reading(key) as state:
+            return reads.interaction_proto(state, from_proto(Interaction, found))
 
     async def WatchInteractions(
         self, request: broker_pb2.WatchInteractionsRequest, context: Any
@@ -458,10 +451,14 @@ class BrokerApi(broker_pb2_grpc.BrokerServiceServicer):
 
     # --- common ---
 
-    async def _read(self, session_id: str, context: Any) -> tuple[SessionKey, SessionState]:
+    @asynccontextmanager
+    async def _reading(
+        self, session_id: str, context: Any
+    ) -> AsyncIterator[tuple[SessionKey, SessionState]]:
         key = _key(session_id, caller_of(context))
         with store_errors():
-            return key, await self._sessions.read(key)
+            async with self._sessions.reading(key) as state:
+                yield key, state
 
     async def _last_position(self, key: SessionKey) -> int:
         with store_errors():

@@ -20,14 +20,15 @@ from broker_service.dispatch.placement import Placed
 from broker_service.dispatch.runner_events import delta_entry, domain_event, is_delta
 from broker_service.domain import reports
 from broker_service.domain.decision import RUNNER, Decision
+from broker_service.domain.model import RunState
 from broker_service.domain.reports import Reported
 from broker_service.domain.starts import ToolVerdict
-from broker_service.domain.state import RunNode, SessionState
 from broker_service.encoding import enum_to_proto, to_proto
 from broker_service.sessions import Deltas, Sessions
 from broker_service.storage.port import Append, Entry, Fence, SessionKey, Write
 from turngate.v1 import message_pb2, runner_pb2
 from turngate_core.errors import Reason, Refusal
+from turngate_serving.errors import refused_with
 
 GATHERED_AT_MOST = 512
 """Runner events that wait while a commit is under way; then the stream is not read on, and the
@@ -44,6 +45,7 @@ class Outcome(Enum):
 
     ENDED = "ended"  # parked, completed, failed or cancelled, and stored
     LOST = "lost"  # the runner is gone, or silent for too long
+    HANDED_OVER = "handed over"  # the runner stops, and lets go on purpose
     NOT_TAKEN = "not taken"  # the runner could not take it; nothing has begun
     STALE = "stale"  # somebody else decided on the run meanwhile
 
@@ -97,19 +99,23 @@ class Attempt:
         """The attempt's number is the token of its claim."""
         return self._fence.token
 
-    async def execute(self, placed: Placed, state: SessionState, run: RunNode) -> Ended:
+    async def execute(self, placed: Placed) -> Ended:
         """Hand the run over, and take in what comes until the attempt is over.
 
         Raises FenceLost when the claim was taken over, and Refusal (PROTOCOL_VIOLATION).
         """
-        start = await opening(
-            self._sessions.store,
-            state,
-            run,
-            self.number,
-            placed.history_window,
-            self._heartbeat_ms,
-        )
+        async with self._sessions.reading(self._key) as state:
+            run = state.runs[self._run_id]
+            if run.state is not RunState.PENDING or not run.live:
+                return Ended(Outcome.STALE, "the run waits for no runner any more")
+            start = await opening(
+                self._sessions.store,
+                state,
+                run,
+                self.number,
+                placed.history_window,
+                self._heartbeat_ms,
+            )
         call = placed.stub.Execute(wait_for_ready=False)
         self._call = call
         reading = asyncio.create_task(self._read(call))
@@ -198,6 +204,8 @@ class Attempt:
 
     def _broken(self, error: aio.AioRpcError) -> Ended:
         detail = f"the stream broke: {error.code().name}"
+        if self._taken and refused_with(error) is Reason.SHUTTING_DOWN:
+            return Ended(Outcome.HANDED_OVER, "the runner stops")
         if self._taken:
             return Ended(Outcome.LOST, detail)
         retry = 1000 if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED else None

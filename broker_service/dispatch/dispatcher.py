@@ -13,7 +13,6 @@ from broker_service.dispatch.placement import Placement
 from broker_service.domain import runs
 from broker_service.domain.decision import BROKER, Decision
 from broker_service.domain.model import RunFailure, RunFailureReason, RunState
-from broker_service.domain.state import RunNode
 from broker_service.sessions import Committed, Sessions
 from broker_service.storage.port import (
     Fence,
@@ -30,6 +29,11 @@ from turngate_core.errors import Reason, Refusal
 log = structlog.stdlib.get_logger(__name__)
 
 CLAIMS_AT_ONCE = 100
+
+LONGEST_LOOK_S = 2.0
+"""The longest pause before a runner is looked for again: one may have come up."""
+
+RUNNING_STATES = (RunState.RUNNING, RunState.CANCELLING)
 
 
 class Dispatcher:
@@ -102,64 +106,63 @@ class Dispatcher:
                 raise
 
     async def _attempts(self, key: SessionKey, run_id: str, fence: Fence) -> None:
-        state = await self._sessions.read(key)
-        run = state.runs[run_id]
-        if run.state in (RunState.RUNNING, RunState.CANCELLING) and run.attempt < fence.token:
-            # Taken over: whoever had it is gone. The run is pending again after this, under a
-            # claim of its own.
-            detail = "the broker that held the run is gone"
-            await self._lose(key, run_id, run.attempt, fence, detail)
+        async with self._sessions.reading(key) as state:
+            run = state.runs[run_id]
+            taken_over = run.state in RUNNING_STATES and run.attempt < fence.token
+            attempt, lost, agent = run.attempt, run.lost_attempts, run.agent
+        if taken_over:
+            # Whoever had it is gone. The run is pending again after this, under another claim.
+            await self._lose(key, run_id, attempt, fence, "the broker that held the run is gone")
             return
-        if run.lost_attempts:
-            await self._pause(self._backoff_s(run.lost_attempts))
+        if lost:
+            await self._pause(self._backoff_s(lost))
         not_taken = 0
         began = time.monotonic()
         while not self._closing.is_set():
-            state = await self._sessions.read(key)
-            run = state.runs[run_id]
-            if run.state is not RunState.PENDING or not run.live:
-                return
-            ended = await self._attempt(key, run, fence)
-            if ended.outcome in (Outcome.ENDED, Outcome.STALE):
-                return
-            if ended.outcome is Outcome.LOST:
-                log.warning("attempt lost", run=run_id, attempt=fence.token, detail=ended.detail)
-                await self._lose_or_wait(key, run_id, fence, ended.detail)
-                return
-            not_taken += 1
+            ended = await self._attempt(key, run_id, agent, fence)
+            match ended.outcome:
+                case Outcome.ENDED | Outcome.STALE:
+                    return
+                case Outcome.LOST:
+                    log.warning("attempt lost", run=run_id, detail=ended.detail)
+                    await self._lose_or_wait(key, run_id, fence, ended.detail)
+                    return
+                case Outcome.HANDED_OVER:
+                    await self._hand_over(key, run_id, fence)
+                    return
+                case Outcome.NOT_TAKEN:
+                    not_taken += 1
             waited = time.monotonic() - began
             if waited > self._settings.unplaced_limit:
                 await self._fail_unplaced(key, run_id, fence)
                 return
-            if waited > self._settings.unplaced_after and not run.unplaced:
+            if waited > self._settings.unplaced_after:
                 await self._mark_unplaced(key, run_id, fence)
-            pause = self._backoff_s(not_taken)
-            await self._pause(min(pause, 2.0))
+            await self._pause(min(self._backoff_s(not_taken), LONGEST_LOOK_S))
 
-    async def _attempt(self, key: SessionKey, run: RunNode, fence: Fence) -> Ended:
-        placed = await self._placement.place(run.agent)
+    async def _attempt(self, key: SessionKey, run_id: str, agent: str, fence: Fence) -> Ended:
+        placed = await self._placement.place(agent)
         if placed is None:
-            return Ended(Outcome.NOT_TAKEN, f"no runner serves the agent {run.agent}")
+            return Ended(Outcome.NOT_TAKEN, f"no runner serves the agent {agent}")
         attempt = Attempt(
             self._sessions,
             key,
-            run.id,
+            run_id,
             fence,
             silent_after_s=self._settings.silent_runner,
             heartbeat_ms=round(self._settings.heartbeat * 1000),
         )
-        # The state may have moved on while a runner was looked for.
-        state = await self._sessions.read(key)
-        ended = await attempt.execute(placed, state, state.runs[run.id])
+        ended = await attempt.execute(placed)
         if ended.outcome is Outcome.NOT_TAKEN:
             self._placement.refused(placed.address)
         return ended
 
     async def _lose_or_wait(self, key: SessionKey, run_id: str, fence: Fence, detail: str) -> None:
         """The runner was there, but may have been lost before it reported anything."""
-        state = await self._sessions.read(key)
-        run = state.runs[run_id]
-        if run.state is RunState.PENDING and run.live:
+        async with self._sessions.reading(key) as state:
+            run = state.runs[run_id]
+            unreported = run.state is RunState.PENDING and run.live
+        if unreported:
             await self._begin(key, run_id, fence)
         await self._lose(key, run_id, fence.token, fence, detail)
 
@@ -245,15 +248,16 @@ class Dispatcher:
         """A clean stop: the run goes to another broker at once, not only when the lease ends."""
         fence = Fence(work, self._sessions.owner, token)
         try:
-            state = await self._sessions.read(work.session)
-            run = state.runs[work.work_id]
-            if run.state in (RunState.RUNNING, RunState.CANCELLING) and run.attempt == token:
+            async with self._sessions.reading(work.session) as state:
+                run = state.runs[work.work_id]
+                running = run.state in RUNNING_STATES and run.attempt == token
+            if running:
                 await self._hand_over(work.session, work.work_id, fence)
-            state = await self._sessions.read(work.session)
-            run = state.runs[work.work_id]
-            if run.state is RunState.PENDING and run.live:
-                free = PutWork(work, self._store.now(), run.attempt)
-                await self._store.commit(Write(effects=(free,)))
+            async with self._sessions.reading(work.session) as state:
+                run = state.runs[work.work_id]
+                if run.state is RunState.PENDING and run.live:
+                    free = PutWork(work, self._store.now(), run.attempt)
+                    await self._store.commit(Write(effects=(free,)))
         except (FenceLost, StoreUnavailable, Refusal) as error:
             log.warning("a run could not be handed over", run=work.work_id, error=str(error))
 
