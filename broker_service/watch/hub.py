@@ -185,7 +185,7 @@ class Watch:
         self._tail.reach(last)
         if 0 < self._position == self._tail.position:
             newest = await self._tail.older(self._position - 1, False)
-            if newest.is_end:
+            if newest.is_end and newest.position == self._position:
                 raise Refusal(
                     Reason.SESSION_DELETED,
                     "the session was deleted: nothing comes after this cursor",
