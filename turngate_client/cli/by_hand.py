@@ -74,7 +74,7 @@ def sessions(
                 row = (one.id, one.owner, one.config.agent, *open_held, one.config.title)
                 table.add_row(*(plain(cell) for cell in row))
         if not as_json:
-            out.print(table)
+            out.print(table, soft_wrap=False)
 
     run(command())
 
@@ -161,7 +161,7 @@ def tree(
                         apply_event(view, event)
                     if frame.live:
                         break
-            out.print(tree_of(view))
+            out.print(tree_of(view), soft_wrap=False)
 
     run(command())
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import TypeAlias
 
-from turngate.v1 import broker_pb2 as pb
-from turngate.v1.event_pb2 import SessionEvent
+from turngate.v1.broker_pb2 import SEND_OUTCOME_HELD, WatchSessionResponse
 from turngate.v1.interaction_pb2 import INTERACTION_KIND_APPROVAL, Interaction
 from turngate.v1.run_pb2 import (
     RUN_STATE_CANCELLED,
@@ -17,12 +19,10 @@ from turngate_client.cli.answers import TRIES, Answers, NoAnswer
 from turngate_client.cli.form_filling import fill_form
 from turngate_client.cli.narration import Narrator
 from turngate_client.cli.output import CommandFailed
-from turngate_client.cli.text import held_line
 from turngate_client.errors import TurngateError, WaitTimedOut
 from turngate_client.session import SessionClient
 from turngate_client.session_view import SessionView
 from turngate_client.showing import widget_of
-from turngate_client.watching import SessionWatch
 from turngate_core import registry
 from turngate_core.form_fields import Form
 from turngate_core.forms import parse_form_text
@@ -33,6 +33,8 @@ EVENT_SECONDS = 60.0
 
 # What to answer a form with by hand, if nobody filled the demo's form in.
 SAMPLE_ANSWER = '{"action":"accept","content":{"city":"Visby","nights":3}}'
+
+Frames: TypeAlias = AsyncIterator[WatchSessionResponse]
 
 _FINAL = (RUN_STATE_COMPLETED, RUN_STATE_FAILED, RUN_STATE_CANCELLED)
 
@@ -61,11 +63,14 @@ class Conversation:
 
         Raises TurngateError, WaitTimedOut, and CommandFailed for a run that failed.
         """
-        async with self._session.watch() as watch:
+        async with (
+            self._session.watch() as watch,
+            contextlib.aclosing(watch.frames()) as frames,
+        ):
             await self._session.send(text)
             while not self._is_over():
-                await self._next(watch)
-                await self._answer_questions()
+                await self._next(frames)
+                await self._answer_questions(frames)
         branch = [run_id for run_id in self.view.branch() if run_id in self.view.runs]
         for run_id in branch:
             if self.view.runs[run_id].run.state == RUN_STATE_FAILED:
@@ -80,10 +85,11 @@ class Conversation:
             and not self._second_text
         )
 
-    async def _next(self, watch: SessionWatch) -> None:
+    async def _next(self, frames: Frames) -> None:
+        """Tell what comes next: a whole frame, so that what happened together is told together."""
         try:
             async with asyncio.timeout(EVENT_SECONDS):
-                event: SessionEvent = await anext(aiter(watch))
+                frame = await anext(frames)
         except TimeoutError:
             state = self.view.describe()
             raise WaitTimedOut(
@@ -91,9 +97,10 @@ class Conversation:
             ) from None
         except StopAsyncIteration:
             raise CommandFailed("the session was deleted meanwhile") from None
-        self._narrator.tell(event)
+        for event in frame.events:
+            self._narrator.tell(event)
 
-    async def _answer_questions(self) -> None:
+    async def _answer_questions(self, frames: Frames) -> None:
         selected = self.view.runs.get(self.view.selected_node_id)
         if selected is None:
             return
@@ -101,20 +108,20 @@ class Conversation:
             for interaction in self.view.open_interactions(selected.run.id):
                 if interaction.id not in self._answered:  # its event may still be on the way
                     self._answered.add(interaction.id)
-                    await self._send_second_text()
+                    await self._send_second_text(frames)
                     await self._answer(interaction)
         elif selected.run.state in _FINAL:
             self._second_text = ""  # nothing was asked, so there was nothing to show with it
 
-    async def _send_second_text(self) -> None:
+    async def _send_second_text(self, frames: Frames) -> None:
         """While a question is open, a message is held; nothing runs (G1)."""
         text, self._second_text = self._second_text, ""
         if not text:
             return
+        self._narrator.say("\nMeanwhile another message is sent:")
         sent = await self._session.send(text)
-        self._narrator.say(f"user: {text}", "bold")
-        if sent.outcome == pb.SEND_OUTCOME_HELD:
-            self._narrator.say(f"  {held_line(sent.held)}", "yellow")
+        while sent.outcome == SEND_OUTCOME_HELD and sent.message_id not in self.view.held_by_id:
+            await self._next(frames)
 
     async def _answer(self, interaction: Interaction) -> None:
         if interaction.kind == INTERACTION_KIND_APPROVAL:
@@ -147,27 +154,31 @@ class Conversation:
                 return
             content = answer.get("content")
             kept = content if isinstance(content, dict) else {}
-            answer = await fill_form(form, self._answers, fields=refused, content=kept)
+            names = {
+                field.name
+                for field in form.fields
+                if any(path.endswith(f".{field.name}") for path in refused)
+            }
+            answer = await fill_form(form, self._answers, fields=names, content=kept)
         raise CommandFailed(f"the broker refused {TRIES} answers in a row")
 
-    async def _settle(self, interaction: Interaction, answer: dict[str, JsonValue]) -> set[str]:
+    async def _settle(self, interaction: Interaction, answer: dict[str, JsonValue]) -> list[str]:
         """The fields that were refused; none if the answer was taken."""
         text = dump(answer)
         try:
             settled = await self._session.settle_json(interaction, text)
         except TurngateError as error:
-            fields = {violation.field.rpartition("/")[2] for violation in error.violations}
-            if error.reason != "INVALID_ANSWER" or not fields:
+            if error.reason != "INVALID_ANSWER" or not error.violations:
                 raise
             for violation in error.violations:
                 line = f"  {error.reason} {violation.field}: {violation.description}"
                 self._narrator.say(line, "yellow")
-            return fields
+            return [violation.field for violation in error.violations]
         if answer["action"] == "accept":
             self.answer_json = text
         self._narrator.say(f"\nanswer: {text}", "bold")
-        self._narrator.say(f"  taken; run {settled.run_id} goes on", "cyan")
-        return set()
+        self._narrator.say(f"  taken; {settled.run_id} goes on with it", "cyan")
+        return []
 
     async def _decide(self, interaction: Interaction) -> None:
         """Yes or no, and why (A2). Without an answer nothing is approved."""

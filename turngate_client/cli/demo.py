@@ -144,7 +144,7 @@ async def _converse(
         conversation = Conversation(session, answers_from_input(), second_text)
         await conversation.hold(text)
     out.print()
-    out.print(tree_of(conversation.view))
+    out.print(tree_of(conversation.view), soft_wrap=False)
     where = address if running_on else BROKER_LISTEN
     out.print(plain(f"\nThe same by hand, with a broker at {where}", "bold"))
     if not running_on:

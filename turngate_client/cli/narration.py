@@ -65,10 +65,12 @@ class Narrator:
                 released = "  (was held, enters now)" if held_before else ""
                 self.say(f"user: {text_of(event.prompt_added.message)}{released}", "bold")
             case "message_held":
-                self.say(f"  {held_line(event.message_held.held)}", "yellow")
+                held = event.message_held.held
+                self.say(f"user: {text_of(held.message)}", "bold")
+                self.say(f"  {held_line(held)}", "yellow")
             case "hold_changed":
-                if held := self.view.held_by_id.get(event.hold_changed.message_id):
-                    self.say(f"  “{text_of(held.message)}” is {held_line(held)}", "yellow")
+                if changed := self.view.held_by_id.get(event.hold_changed.message_id):
+                    self.say(f"  “{text_of(changed.message)}” is {held_line(changed)}", "yellow")
             case "queue_paused":
                 self.say("  the queue is paused", "yellow")
             case "run_created":
@@ -85,10 +87,12 @@ class Narrator:
     def _tell_run(self, created: events.RunCreated) -> None:
         run = created.run
         if run.supersedes_run_id:
-            self.say(f"  fork {run.id} goes on with the answer; it supersedes {run.origin_run_id}")
+            self.say(
+                f"  {run.id}, a fork, goes on with the answer; it supersedes {run.origin_run_id}"
+            )
 
     def _tell_state(self, changed: events.RunStateChanged) -> None:
-        line = f"  run {changed.run_id}: {state_of(changed.state)}"
+        line = f"  {changed.run_id}: {state_of(changed.state)}"
         if changed.state == RUN_STATE_FAILED:
             reason = RunFailureReason.Name(changed.failure.reason)
             what = short(reason, "RUN_FAILURE_REASON_")

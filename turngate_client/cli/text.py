@@ -14,6 +14,9 @@ from turngate.v1.session_pb2 import HeldMessage, HoldReason, NodeKind
 from turngate_client.cli.output import plain
 from turngate_client.session_view import SessionView
 
+# Of what a tree shows of a message: enough to know it again.
+_WIDTH = 100
+
 
 def short(enum_name: str, prefix: str) -> str:
     """An enum value without its prefix: `RUN_STATE_PARKED` → `PARKED`."""
@@ -112,7 +115,7 @@ def _label(view: SessionView, node_id: str, kind: NodeKind.ValueType) -> Text:
     run = view.runs[node_id].run
     cause = short(RunCause.Name(run.cause), "RUN_CAUSE_").lower().replace("_", " ")
     superseded = f", superseded by {run.superseded_by_run_id}" if run.superseded_by_run_id else ""
-    return plain(f"run {node_id} {state_of(run.state)} ({cause}{superseded})")
+    return plain(f"{node_id} {state_of(run.state)} ({cause}{superseded})")
 
 
 def _add_lines(tree: Tree, view: SessionView, run_id: str) -> None:
@@ -126,4 +129,4 @@ def _add_lines(tree: Tree, view: SessionView, run_id: str) -> None:
 
 def _lines(parts: Iterable[Part]) -> list[str]:
     lines = [part_line(part) for part in parts]
-    return [line for line in lines if line]
+    return [line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…" for line in lines if line]

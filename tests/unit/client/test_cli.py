@@ -105,7 +105,7 @@ async def test_watch_tells_a_session_without_colours_in_a_pipe() -> None:
         "user: a trip, please",
         "agent: Visby it is.",  # streamed in two pieces
         "  ⌗ render hint for c-1: kind elicitation, params {}",
-        "  fork r-2 goes on with the answer; it supersedes r-1",
+        "  r-2, a fork, goes on with the answer; it supersedes r-1",
     ):
         assert line in output.splitlines()
 
@@ -132,7 +132,7 @@ async def test_tree_shows_superseded_runs_and_held_messages() -> None:
     log.held("q-1", text="Is breakfast included?")
     async with serving(FakeBroker(watches=[([frame("x", log.events)], None)])) as broker:
         _, parked, _ = await turngate("tree", "s-1", "--broker", broker.address)
-    assert "run r-1 PARKED" in parked
+    assert "r-1 PARKED" in parked
     assert "Is breakfast included?  HELD INTERACTION_OPEN" in parked
     frames = [frame("x", answered_session().events)]
     async with serving(FakeBroker(watches=[(frames, None)])) as broker:

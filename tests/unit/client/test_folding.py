@@ -131,11 +131,14 @@ def test_F4_what_closes_a_question_closes_it_for_every_run_that_waits() -> None:
     log.answered("i-1", "c-1", "r-2")
     log.run("r-2", "p-1", origin="r-1", supersedes="r-1", through="m-2", waits=["i-2"])
     log.run("r-3", "p-1", origin="r-1", supersedes="r-1", through="m-2", waits=["i-2"])
-    assert [one.id for one in fold(log.events).open_interactions("r-3")] == ["i-2"]
+    view = fold(log.events)
+    assert [one.id for one in view.open_interactions("r-3")] == ["i-2"]
+    assert not view.open_interactions("r-1"), "a superseded run waits for nothing (R1)"
     log.answered("i-2", "c-2", "r-2")
     view = fold(log.events)
     assert not view.open_interactions("r-2")
     assert not view.open_interactions("r-3")
+    assert not view.runs["r-3"].run.waits_for_interaction_ids
     assert view.interactions["i-2"].state == it.INTERACTION_STATE_ANSWERED
 
 

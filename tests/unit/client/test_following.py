@@ -68,6 +68,19 @@ async def test_until_misses_no_state_within_a_frame_but_none_of_the_past_counts(
         assert await followed.until(reply, 10, "the reply")
 
 
+async def test_until_asks_about_the_present_not_about_what_is_still_read() -> None:
+    frames = [frame("x", parked_session().events)]
+    async with (
+        serving(FakeBroker(watches=[(frames, None)])) as broker,
+        TurngateClient(broker.address, retry=QUICK) as client,
+        client.session("s-1").follow() as followed,
+    ):
+        with pytest.raises(WaitTimedOut):
+            await followed.until(lambda view: not view.runs, 0.3, "a session without runs")
+        # Nothing more comes, and what is there already is found all the same.
+        assert await followed.until(lambda view: view.open_interactions(), 10, "a question")
+
+
 async def test_until_raises_what_the_watch_fails_with() -> None:
     refusal = Failure(grpc.StatusCode.NOT_FOUND, "SESSION_NOT_FOUND")
     async with (
