@@ -54,6 +54,7 @@ class _NodeEvents:
 
     prompt: Message | None = None
     steps: list[Step] = field(default_factory=list)
+    hints: list[tuple[str, RenderHint]] = field(default_factory=list)
     results: dict[str, ToolResultAdded] = field(default_factory=dict)
 
 
@@ -76,7 +77,7 @@ class Transcript:
             case MessageCompleted():
                 node.steps.append(Step(event.message))
             case RenderHintAdded():
-                node.steps[-1].hints.append((event.message_id, event.hint))
+                node.hints.append((event.message_id, event.hint))
             case ToolResultAdded():
                 node.results[event.result.call_id] = event
             case InteractionOpened():
@@ -93,11 +94,15 @@ class Transcript:
         steps: list[Step] = []
         if run.origin_id and run.origin_through:
             steps = self._copied(run)
-        steps += [replace(step, results={}) for step in self._node(run_id).steps]
+        node = self._node(run_id)
+        steps += [Step(step.message) for step in node.steps]
         owner = {call.call_id: step for step in steps for call in step.message.calls()}
-        for call_id in self._node(run_id).results:
+        for call_id in node.results:
             if call_id in owner:
                 owner[call_id].results[call_id] = self.result(run_id, call_id)
+        for message_id, hint in node.hints:
+            if hint.tool_call_id in owner:
+                owner[hint.tool_call_id].hints.append((message_id, hint))
         return steps
 
     def _copied(self, run: RunNode) -> list[Step]:

@@ -263,6 +263,10 @@ class Conversation:
         number = self.run(run_id).attempt if attempt is None else attempt
         self.act(lambda d: runs.lose_attempt(d, run_id, number, "the runner is gone"))
 
+    def hand_over(self, run_id: str) -> None:
+        number = self.run(run_id).attempt
+        self.act(lambda d: runs.hand_over(d, run_id, number))
+
     # --- what there is to see ---
 
     def run(self, run_id: str) -> RunNode:
