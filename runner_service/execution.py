@@ -152,6 +152,7 @@ class Attempt:
             starts_with_branch=start.history_offset == 0,
             tools=self._tools,
             approval_policy=start.approval_policy,
+            trace_context=start.trace_context,
             cancelled=self._cancelled,
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from turngate.v1 import runner_pb2
 
@@ -73,7 +73,7 @@ class Outbox:
         self._groups.append([])
         self._filled.set()
 
-    async def batches(self) -> AsyncIterator[runner_pb2.ExecuteResponse]:
+    async def batches(self) -> AsyncGenerator[runner_pb2.ExecuteResponse, None]:
         """The messages for the broker, as they come; while there is nothing, heartbeats."""
         loop = asyncio.get_running_loop()
         spoken_at = loop.time()

@@ -82,7 +82,8 @@ class Turn:
     `history`: well paired (T4), oldest first; `turn_start` is the index in it of the turn's first
     message (T5). `starts_with_branch`: the history begins where the branch begins, nothing was
     trimmed. `tools`: all that is offered, by name: the agent's own, the session's, the built-in
-    ones. `cancelled` is set when the run is being cancelled.
+    ones. `trace_context`: of the run, to hand on. `cancelled` is set when the run is being
+    cancelled.
     """
 
     session_id: str
@@ -95,6 +96,7 @@ class Turn:
     starts_with_branch: bool
     tools: Mapping[str, AgentTool]
     approval_policy: session_pb2.ApprovalPolicy
+    trace_context: message_pb2.TraceContext
     cancelled: asyncio.Event
 
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias
 
 from grpc import aio
 
+from runner_service.agents.protocol import Agent
 from runner_service.limits import AttemptLimits
 from turngate.v1 import message_pb2, runner_pb2, runner_pb2_grpc, session_pb2
 
@@ -242,6 +243,18 @@ class Serve(Protocol):
 
     async def __call__(
         self, text: str, *, max_concurrent_runs: int = 0, limits: AttemptLimits | None = None
+    ) -> Stub: ...
+
+
+class ServeAgents(Protocol):
+    """Serves agents on a real port."""
+
+    async def __call__(
+        self,
+        agents: Mapping[str, Agent],
+        *,
+        max_concurrent_runs: int = 0,
+        limits: AttemptLimits | None = None,
     ) -> Stub: ...
 
 

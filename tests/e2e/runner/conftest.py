@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 from grpc import aio
 
+from runner_service.agents.protocol import Agent
 from runner_service.agents.scripted import scripted_agents
 from runner_service.api.execute import Executions
 from runner_service.api.service import SERVICE_NAME, RunnerService
@@ -22,6 +23,7 @@ from tests.e2e.runner.broker_side import (
     Open,
     Run,
     Serve,
+    ServeAgents,
     Stub,
     Verdicts,
     start,
@@ -31,16 +33,16 @@ from turngate_serving.server import build_server
 
 
 @pytest_asyncio.fixture
-async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
-    """Serves a script's text; the files of its tools lie in `tmp_path`."""
+async def serve_agents() -> AsyncIterator[ServeAgents]:
+    """Serves agents on a real port."""
     async with AsyncExitStack() as stack:
 
-        async def serve_script(
-            text: str, *, max_concurrent_runs: int = 0, limits: AttemptLimits | None = None
+        async def serve(
+            agents: Mapping[str, Agent],
+            *,
+            max_concurrent_runs: int = 0,
+            limits: AttemptLimits | None = None,
         ) -> Stub:
-            file = tmp_path / "script.yaml"
-            file.write_text(text, encoding="utf-8")
-            agents = scripted_agents(file, tmp_path)
             executions = Executions(agents, limits or AttemptLimits(), max_concurrent_runs)
             service = RunnerService(agents, executions, max_concurrent_runs)
 
@@ -53,7 +55,22 @@ async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
             channel = await stack.enter_async_context(aio.insecure_channel(server.address))
             return runner_pb2_grpc.RunnerServiceStub(channel)
 
-        yield serve_script
+        yield serve
+
+
+@pytest.fixture
+def serve(serve_agents: ServeAgents, tmp_path: Path) -> Serve:
+    """Serves a script's text; the files of its tools lie in `tmp_path`."""
+
+    async def serve_script(
+        text: str, *, max_concurrent_runs: int = 0, limits: AttemptLimits | None = None
+    ) -> Stub:
+        file = tmp_path / "script.yaml"
+        file.write_text(text, encoding="utf-8")
+        agents = scripted_agents(file, tmp_path)
+        return await serve_agents(agents, max_concurrent_runs=max_concurrent_runs, limits=limits)
+
+    return serve_script
 
 
 @pytest.fixture

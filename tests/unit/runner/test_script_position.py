@@ -54,6 +54,7 @@ def next_text(script: Agent, *messages: Message, from_the_beginning: bool = True
         starts_with_branch=from_the_beginning,
         tools={},
         approval_policy=session_pb2.ApprovalPolicy(),
+        trace_context=message_pb2.TraceContext(),
         cancelled=asyncio.Event(),
     )
     position = find_position(script, turn, FALLBACK)

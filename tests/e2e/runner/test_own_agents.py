@@ -1,0 +1,213 @@
+"""Agents that are written in Python against the protocol: what the runner does for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from runner_service.agents.effects import pause
+from runner_service.agents.protocol import (
+    AgentProfile,
+    AgentTool,
+    Call,
+    CallPiece,
+    GrantedCall,
+    Output,
+    ReasoningPiece,
+    ServerTool,
+    StepEnd,
+    StepPiece,
+    TextPiece,
+    ToolOutcome,
+    Turn,
+)
+from runner_service.limits import AttemptLimits
+from tests.e2e.runner.broker_side import Open, Run, ServeAgents, calls, text_of, user
+from turngate.v1 import event_pb2, message_pb2, run_pb2
+
+
+@dataclass
+class OwnAgent:
+    """Says fixed pieces, one list a step; notes the turns that it was asked in."""
+
+    steps: Sequence[Sequence[StepPiece]]
+    tools: tuple[AgentTool, ...] = (ServerTool("t"),)
+    turns: list[Turn] = field(default_factory=list)
+
+    @property
+    def profile(self) -> AgentProfile:
+        return AgentProfile("a", tools=self.tools)
+
+    async def next_step(self, turn: Turn) -> AsyncIterator[StepPiece]:
+        self.turns.append(turn)
+        for piece in self.steps[len(turn.history) - turn.turn_start - 1]:
+            yield piece
+
+    async def execute(self, call: GrantedCall) -> ToolOutcome:
+        return Output(f'"{call.name} ran"')
+
+
+class RaisingTool(OwnAgent):
+    """Its tool has a bug."""
+
+    async def execute(self, call: GrantedCall) -> ToolOutcome:
+        raise ValueError("password is hunter2")
+
+
+class Stubborn(OwnAgent):
+    """Its tool does not look at cancels, and shields itself from its own cancel for a while."""
+
+    async def execute(self, call: GrantedCall) -> ToolOutcome:
+        await asyncio.Event().wait()
+        return Output("1")
+
+
+async def test_pieces_become_parts_in_their_order(serve_agents: ServeAgents, run: Run) -> None:
+    """T1, T3: parts, part indexes, offsets and call ids of deltas fit the whole message."""
+    agent = OwnAgent(
+        [
+            [
+                ReasoningPiece("hm"),
+                ReasoningPiece(" hm"),
+                TextPiece("äh"),
+                CallPiece("k1", "t", '{"a"'),
+                CallPiece("k2", "t", "{"),
+                CallPiece("k1", "t", ":1}"),
+                Call("t", '{"a":1}', "prov-1", "k1"),
+                Call("t", "{}", "prov-2", "k2"),
+                TextPiece("so"),
+                StepEnd(
+                    "tool_use",
+                    message_pb2.Usage(input_tokens=3, output_tokens=4),
+                    message_pb2.ProviderState(provider="p", model="m", data=b"\x00\xff"),
+                ),
+            ],
+            [TextPiece("end")],
+        ]
+    )
+    stub = await serve_agents({"a": agent})
+    heard = await run(stub, [user("go")])
+    message = heard.messages[0]
+    assert [part.WhichOneof("content") for part in message.parts] == [
+        "reasoning",
+        "text",
+        "tool_call",
+        "tool_call",
+        "text",
+    ]
+    assert message.parts[0].reasoning.text == "hm hm"
+    assert (message.finish_reason, message.usage.output_tokens) == ("tool_use", 4)
+    assert message.provider_state.data == b"\x00\xff"
+    deltas = [d for d in heard.all("text_delta") if d.message_id == message.id]
+    kinds = {delta.part_index: delta.kind for delta in deltas}
+    text = event_pb2.TEXT_KIND_TEXT
+    assert kinds == {0: event_pb2.TEXT_KIND_REASONING, 1: text, 4: text}
+    one, two = calls(message)
+    shown = [
+        (delta.part_index, delta.call_id, delta.offset, delta.arguments_delta)
+        for delta in heard.all("tool_call_delta")
+    ]
+    assert shown == [
+        (2, one.call_id, 0, '{"a"'),
+        (3, two.call_id, 0, "{"),
+        (2, one.call_id, 4, ":1}"),
+    ]
+    assert (one.provider_call_id, two.provider_call_id) == ("prov-1", "prov-2")
+
+
+async def test_the_next_step_is_shown_results_right_after_their_calls(
+    serve_agents: ServeAgents, run: Run
+) -> None:
+    """T4."""
+    agent = OwnAgent([[Call("t"), Call("nope")], [TextPiece("end")]])
+    stub = await serve_agents({"a": agent})
+    await run(stub, [user("go")])
+    first, second = agent.turns
+    assert (len(first.history), len(second.history)) == (1, 2)
+    ran, refused = second.history[1].results
+    assert ran.output_json == '"t ran"'
+    assert refused.kind == message_pb2.RESULT_KIND_CALL_REFUSED
+    assert set(second.tools) == {"t", "request_input", "request_connection"}
+
+
+async def test_a_tool_with_a_bug_is_an_error_result_without_its_text(
+    serve_agents: ServeAgents, run: Run
+) -> None:
+    """E2: neither the model nor a client sees an exception's text."""
+    stub = await serve_agents({"a": RaisingTool([[Call("t")], [TextPiece("end")]])})
+    heard = await run(stub, [user("go")])
+    (result,) = heard.results.values()
+    assert result.error_text == "The tool failed unexpectedly."
+    assert heard.end == "completed"
+
+
+async def test_a_call_that_never_came_to_its_end_fails_the_run(
+    serve_agents: ServeAgents, run: Run
+) -> None:
+    stub = await serve_agents({"a": OwnAgent([[CallPiece("k", "t", "{")]])})
+    heard = await run(stub, [user("go")])
+    assert heard.kinds[-2:] == ["message_withdrawn", "failed"]
+    assert heard.all("failed")[0].failure.reason == run_pb2.RUN_FAILURE_REASON_AGENT_ERROR
+
+
+async def test_a_tool_that_does_not_end_is_cut_after_the_grace(
+    serve_agents: ServeAgents, opened: Open
+) -> None:
+    """C1: the end of a cancel never waits for ever."""
+    stub = await serve_agents(
+        {"a": Stubborn([[Call("t")]])}, limits=AttemptLimits(cancel_grace_seconds=0.1)
+    )
+    broker = await opened(stub, [user("go")])
+    proposed = await broker.until("tools_proposed")
+    await broker.acknowledge(*broker.verdicts_on(proposed, {}))
+    await broker.cancel()
+    heard = await broker.run()
+    assert heard.end == "cancelled"
+    assert heard.results == {}
+
+
+async def test_an_agent_that_writes_fast_is_held_until_the_broker_reads(
+    serve_agents: ServeAgents, opened: Open
+) -> None:
+    """W4 on this side: what waits for a slow broker is bounded."""
+    agent = Flood([[]])
+    stub = await serve_agents({"a": agent})
+    broker = await opened(stub, [user("go")])
+    await broker.until("message_started")
+    async with asyncio.timeout(20):
+        before = -1
+        while agent.written != before:
+            before = agent.written
+            await pause(0.3, asyncio.Event())
+    # 512 KiB in the outbox, and what gRPC takes in by itself.
+    assert agent.written < 64 * 1024 * 1024 / len(Flood.PIECE)
+    assert not agent.ended
+    broker.drop()
+
+
+class Flood(OwnAgent):
+    """Writes reasoning without an end."""
+
+    PIECE = "x" * 8192
+    written = 0
+    ended = False
+
+    async def next_step(self, turn: Turn) -> AsyncIterator[StepPiece]:
+        for number in range(1_000_000):
+            self.written = number
+            yield CallPiece("k", "t", self.PIECE)
+        self.ended = True
+
+
+@pytest.mark.parametrize("text", ["a\ud800b", "\ud83d\ude00", "\x00", "\u2028"])
+async def test_text_that_the_wire_cannot_carry_is_replaced(
+    serve_agents: ServeAgents, run: Run, text: str
+) -> None:
+    """T2, scenario 9: halves of a pair are joined or replaced, all else stays."""
+    stub = await serve_agents({"a": OwnAgent([[TextPiece(text)]])})
+    heard = await run(stub, [user("go")])
+    expected = {"a\ud800b": "a\ufffdb", "\ud83d\ude00": "😀"}.get(text, text)
+    assert text_of(heard.messages[0]) == expected == heard.deltas
