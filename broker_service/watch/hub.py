@@ -12,9 +12,10 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from broker_service.storage.port import SessionKey, StoredEntry
+from broker_service.watch.clock import Clock, Deadline
 from broker_service.watch.cursor import cursor_at
 from broker_service.watch.frames import Batch
-from broker_service.watch.tail import Clock, Log, Tail, WatchSettings
+from broker_service.watch.tail import Log, Tail, WatchSettings
 from turngate_core.errors import Code, Reason, Refusal
 
 
@@ -89,16 +90,26 @@ class WatchHub:
 
 
 class _Place:
-    """What a watch holds: its place in the hub's counts. `release` is idempotent."""
+    """What a watch holds, apart from it, so that one that is dropped can be given back."""
 
     def __init__(self, hub: WatchHub, tail: Tail, key: SessionKey, who: tuple[str, str]) -> None:
+        self.released = False
+        self.waiter: asyncio.Future[None] | None = None
+        self.idle = Deadline(hub.clock, hub.settings.idle_frame, self.wake)
         self._hub = hub
         self._leave = (key, tail, who)
-        self.released = False
+
+    def wake(self) -> None:
+        """Make the reader look up, if it waits."""
+        if self.waiter is not None and not self.waiter.done():
+            self.waiter.set_result(None)
 
     def release(self) -> None:
+        """Idempotent."""
         if not self.released:
             self.released = True
+            self.idle.close()
+            self.wake()
             self._hub.leave(*self._leave)
 
 
@@ -130,8 +141,6 @@ class Watch:
         self._opened = False
         self._live = False
         self._ended = False
-        self._waiter: asyncio.Future[None] | None = None
-        self._idle_at = hub.clock.time() + hub.settings.idle_frame
 
     def __aiter__(self) -> Watch:
         return self
@@ -143,30 +152,40 @@ class Watch:
             if self._ended or self._place.released:
                 raise StopAsyncIteration
             if not self._opened:
+                self._place.idle.put_off()
                 await self._open()
             frame = await self._next()
         except BaseException:  # a cancel, too: nothing is held for a reader that has gone
             self.close()
             raise
-        self._idle_at = self._hub.clock.time() + self._hub.settings.idle_frame
+        self._place.idle.put_off()
         return frame
 
     async def deliver(self, write: Callable[[bytes], Awaitable[None]]) -> None:
         """Write all frames; a write that the reader holds up for `stuck_reader` ends it (W4)."""
+        patience = asyncio.timeout(None)
+        stuck = Deadline(
+            self._hub.clock,
+            self._hub.settings.stuck_reader,
+            lambda: patience.reschedule(self._hub.loop.time()),
+        )
         try:
-            async for frame in self:
-                try:
-                    async with asyncio.timeout(self._hub.settings.stuck_reader):
-                        await write(frame)
-                except TimeoutError:
-                    raise _too_slow(self._key, self._written) from None
+            async with patience:
+                async for frame in self:
+                    stuck.put_off()
+                    await write(frame)
+                    stuck.stop()
+        except TimeoutError:
+            if patience.expired():
+                raise _too_slow(self._key, self._written) from None
+            raise
         finally:
+            stuck.close()
             self.close()
 
     def close(self) -> None:
         """Release what the watch holds. Idempotent; on the event loop. A reader finds the end."""
         self._place.release()
-        self._look_up()
 
     def __del__(self) -> None:
         if not self._place.released:  # nobody closed it
@@ -210,25 +229,20 @@ class Watch:
             became_live = not self._live and self._position >= tail.position
             self._live = self._live or became_live
             has_events = batch is not None and bool(batch.elements)
-            if has_events or became_live or hub.clock.time() >= self._idle_at:
+            if has_events or became_live or hub.clock.time() >= self._place.idle.at:
                 return (batch or Batch(self._key, self._position, [])).frame(self._live)
             if batch is None:
                 await self._wait()
         raise StopAsyncIteration
 
     async def _wait(self) -> None:
-        clock = self._hub.clock
-        self._waiter = self._hub.loop.create_future()
-        timer = clock.call_later(max(0.0, self._idle_at - clock.time()), self._look_up)
+        waiter = self._place.waiter = self._hub.loop.create_future()
+        self._tail.add_waiter(waiter)
         try:
-            await self._tail.wait(self._waiter)
+            await waiter
         finally:
-            timer.cancel()
-            self._waiter = None
-
-    def _look_up(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+            self._tail.discard_waiter(waiter)
+            self._place.waiter = None
 
 
 def _shutting_down(key: SessionKey, position: int) -> Refusal:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol
 
 from broker_service.storage.port import CommitListener, SessionKey, StoredEntry
+from broker_service.watch.clock import Clock, Timer
 from broker_service.watch.frames import (
     ELEMENT_OVERHEAD,
     Batch,
@@ -38,18 +38,6 @@ class Log(Protocol):
     ) -> tuple[StoredEntry, ...]: ...
 
     async def last_position(self, session: SessionKey) -> int | None: ...
-
-
-class Timer(Protocol):
-    def cancel(self) -> None: ...
-
-
-class Clock(Protocol):
-    """Monotonic seconds and timers: an event loop, or a test's own."""
-
-    def time(self) -> float: ...
-
-    def call_later(self, delay: float, callback: Callable[[], object], /) -> Timer: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,15 +152,14 @@ class Tail:
             read.add_done_callback(lambda task: self._end_read(question, task))
         return await asyncio.shield(read)  # one who leaves ends nobody else's read
 
-    async def wait(self, waiter: asyncio.Future[None]) -> None:
-        """Wait for news, or until somebody else sets `waiter`."""
+    def add_waiter(self, waiter: asyncio.Future[None]) -> None:
+        """Set `waiter` at the next news. Whoever stops waiting earlier discards it."""
         self._waiters.add(waiter)
         if len(self._waiters) == self.watches and not self._gathered:
             self._forget(self._ring_end)  # nobody needs it any more
-        try:
-            await waiter
-        finally:
-            self._waiters.discard(waiter)
+
+    def discard_waiter(self, waiter: asyncio.Future[None]) -> None:
+        self._waiters.discard(waiter)
 
     def close(self) -> None:
         """Nobody watches any more."""

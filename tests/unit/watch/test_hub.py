@@ -176,7 +176,7 @@ async def test_a_thousand_watchers_leave_nothing_behind() -> None:
     readers = [asyncio.create_task(next_frame(watch)) for watch in watches[:900]]
     await settled()
     assert len(hub) == 1000
-    assert clock.armed == 900
+    assert clock.armed == 1000
     log.append(text("news"))
     frames = await within(asyncio.gather(*readers))
     assert {tuple(texts([frame])) for frame in frames} == {("news",)}
@@ -239,7 +239,7 @@ async def test_the_last_who_leaves_takes_the_gathering_along() -> None:
     log.append(text("first"))
     await next_frame(watch)
     log.append(text("gathered"))
-    assert clock.armed == 1
+    assert clock.armed == 2, "for the idle frame, and for what is gathered"
     watch.close()
     assert clock.armed == 0
 
@@ -295,10 +295,8 @@ async def test_after_a_drain_nothing_begins() -> None:
 
 
 async def test_a_write_that_is_stuck_ends_the_watch() -> None:
-    """W4: told to resume from what was written; the stuck frame is not."""
+    """W4: after 30 s; told to resume from what was written, which the stuck frame is not."""
     log = MemoryLog(entries=8)
-    settings = WatchSettings(stuck_reader=0.05, frame=FrameLimits(entries=5))
-    hub = WatchHub(log, settings)
     written: list[bytes] = []
 
     async def write(frame: bytes) -> None:
@@ -306,11 +304,44 @@ async def test_a_write_that_is_stuck_ends_the_watch() -> None:
             await asyncio.Event().wait()
         written.append(frame)
 
+    clock = ManualClock()
+    hub = WatchHub(log, WatchSettings(frame=FrameLimits(entries=5)), clock)
+    delivery = asyncio.create_task(open_watch(hub).deliver(write))
+    await clock.advance(29.9)
+    assert not delivery.done()
+    await clock.advance(0.1)
     with pytest.raises(Refusal) as refused:
-        await within(open_watch(hub).deliver(write))
+        await within(delivery)
     assert refused.value.reason is Reason.WATCH_TOO_SLOW
     assert place(WatchSessionResponse(cursor=refused.value.metadata["cursor"])) == 5
     assert len(hub) == 0
+    assert clock.armed == 0
+
+
+async def test_a_watch_on_which_nothing_happens_is_not_stuck() -> None:
+    """Only writes are timed: one that took 20 s, then silence, then another one of 20 s."""
+    log, clock = MemoryLog(entries=1), ManualClock()
+    hub = WatchHub(log, WatchSettings(idle_frame=1000), clock)
+    taken = asyncio.Event()
+    written: list[bytes] = []
+
+    async def write(frame: bytes) -> None:
+        written.append(frame)
+        await taken.wait()
+
+    delivery = asyncio.create_task(open_watch(hub).deliver(write))
+    await clock.advance(20)
+    taken.set()
+    await clock.advance(100)
+    taken.clear()
+    log.append(text("news"))
+    await clock.advance(20)
+    assert len(written) == 2
+    taken.set()
+    await clock.advance(100)
+    assert not delivery.done()
+    delivery.cancel()
+    await within(asyncio.wait([delivery]))
 
 
 async def test_delivery_ends_with_the_session() -> None:

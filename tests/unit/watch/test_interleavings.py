@@ -112,6 +112,19 @@ async def test_many_commits_between_two_writes_come_in_one_frame() -> None:
     assert positions([await next_frame(watch)]) == list(range(2, 102))
 
 
+async def test_who_comes_later_gets_all_that_is_there_in_one_frame() -> None:
+    """W4: not the smaller frame that a quicker one got at the same place."""
+    log = MemoryLog(entries=1)
+    hub = WatchHub(log)
+    slow, quick = open_watch(hub), open_watch(hub)
+    await next_frame(slow)
+    await next_frame(quick)
+    log.append(text("a"))
+    assert texts([await next_frame(quick)]) == ["a"]
+    log.append(text("b"))
+    assert texts([await next_frame(slow)]) == ["a", "b"]
+
+
 async def test_a_watcher_that_fell_behind_reads_the_store() -> None:
     """W4: the ring has overflowed meanwhile; nothing is lost."""
     log = MemoryLog(entries=1)
@@ -164,6 +177,26 @@ async def test_nothing_is_kept_when_everybody_has_it() -> None:
     assert hub.kept_bytes == 0
     log.append(text("b"))
     assert texts([await within(waiting)]) == ["b"]
+
+
+async def test_who_has_left_is_not_waited_for() -> None:
+    """What everybody has is dropped, too, when one has gone who had waited."""
+    log = MemoryLog(entries=1)
+    hub = WatchHub(log)
+    leaves, stays = open_watch(hub), open_watch(hub)
+    await next_frame(leaves)
+    await next_frame(stays)
+    log.append(text("a"))
+    await next_frame(leaves)
+    await next_frame(stays)
+    leaving = asyncio.create_task(next_frame(leaves))
+    await settled()
+    leaving.cancel()
+    await settled()
+    waiting = asyncio.create_task(next_frame(stays))
+    await settled()
+    assert hub.kept_bytes == 0
+    waiting.cancel()
 
 
 async def test_watchers_at_one_place_get_the_same_bytes() -> None:
