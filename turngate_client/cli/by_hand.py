@@ -120,18 +120,18 @@ def watch(
 
     async def command() -> None:
         narrator = Narrator()
-        async with (
-            client_for(broker, user) as client,
-            client.session(session_id).watch() as watching,
-        ):
-            async for frame in watching.frames():
-                for event in frame.events:
-                    if as_json:
-                        print_json(event)
-                    else:
-                        narrator.tell(event)
-                if once and frame.live:
-                    return
+        async with client_for(broker, user) as client:
+            session = client.session(session_id)
+            await session.get()  # soon says if there is no such session, or no broker
+            async with session.watch() as watching:
+                async for frame in watching.frames():
+                    for event in frame.events:
+                        if as_json:
+                            print_json(event)
+                        else:
+                            narrator.tell(event)
+                    if once and frame.live:
+                        return
 
     run(command())
 
@@ -154,6 +154,7 @@ def tree(
                 for node in await session.tree(include_superseded=True):
                     print_json(node)
                 return
+            await session.get()  # soon says if there is no such session, or no broker
             view = SessionView()
             async with session.watch() as watching:
                 async for frame in watching.frames():

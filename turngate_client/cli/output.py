@@ -10,6 +10,7 @@ from collections.abc import Coroutine
 from enum import IntEnum
 from typing import Annotated
 
+import grpc
 import typer
 from google.protobuf.json_format import MessageToJson
 from google.protobuf.message import Message
@@ -19,6 +20,7 @@ from rich.text import Text
 from turngate_client.client import TurngateClient
 from turngate_client.connection import DEFAULT_ADDRESS
 from turngate_client.errors import TurngateError, WaitTimedOut
+from turngate_client.retries import RetryPolicy
 
 # rich colours only terminals, and none if NO_COLOR is set. No soft line breaks of its own: what is
 # piped to another program stays one line.
@@ -48,6 +50,9 @@ AsJson = Annotated[
 ]
 BROKER_DEFAULT = DEFAULT_ADDRESS
 
+# How long a person waits for a broker that may just be starting again, in seconds.
+PATIENCE = 5.0
+
 
 class CommandFailed(Exception):
     """Why a command ends, in one line, and with which code."""
@@ -60,7 +65,9 @@ class CommandFailed(Exception):
 def client_for(broker: str, user: str) -> TurngateClient:
     """A client that says who it is."""
     try:
-        return TurngateClient(broker, user=user, client_name="turngate-cli")
+        return TurngateClient(
+            broker, user=user, client_name="turngate-cli", retry=RetryPolicy(timeout=PATIENCE)
+        )
     except ValueError as error:
         raise CommandFailed(str(error), ExitCode.USAGE) from error
 
@@ -84,6 +91,9 @@ def run(command: Coroutine[None, None, None]) -> None:
 
 def print_error(error: TurngateError) -> None:
     """An error of the service, with its violations, on standard error."""
+    if error.code is grpc.StatusCode.UNAVAILABLE and not error.reason:
+        err.print(plain(f"turngate: cannot reach the broker: {error.message}", "red"))
+        return
     err.print(plain(f"turngate: {error}", "red"))
     for violation in error.violations:
         err.print(plain(f"  {violation.field}: {violation.description}", "red"))

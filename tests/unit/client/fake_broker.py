@@ -14,6 +14,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from turngate.v1 import broker_pb2 as pb
 from turngate.v1.event_pb2 import SessionEvent
+from turngate.v1.session_pb2 import Session
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,11 @@ class FakeBroker:
                     pb.SendMessageRequest.FromString,
                     pb.SendMessageResponse.SerializeToString,
                 ),
+                "GetSession": grpc.unary_unary_rpc_method_handler(
+                    self.get_session,
+                    pb.GetSessionRequest.FromString,
+                    pb.GetSessionResponse.SerializeToString,
+                ),
                 "WatchSession": grpc.unary_stream_rpc_method_handler(
                     self.watch_session,
                     pb.WatchSessionRequest.FromString,
@@ -118,6 +124,13 @@ class FakeBroker:
         if isinstance(answer, Failure):
             await fail(context, answer)
         return answer
+
+    async def get_session(
+        self,
+        request: pb.GetSessionRequest,
+        context: grpc.aio.ServicerContext[pb.GetSessionRequest, pb.GetSessionResponse],
+    ) -> pb.GetSessionResponse:
+        return pb.GetSessionResponse(session=Session(id=request.session_id))
 
     async def watch_session(
         self,

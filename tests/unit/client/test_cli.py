@@ -95,6 +95,12 @@ async def test_a_started_and_a_refused_message() -> None:
     assert errors == "turngate: SESSION_BUSY: the branch is busy\n"
 
 
+async def test_a_broker_that_is_not_there_is_told_in_plain_words() -> None:
+    code, output, errors = await turngate("watch", "s-1", "--broker", "127.0.0.1:1")
+    assert (code, output) == (1, "")
+    assert errors.startswith("turngate: cannot reach the broker: ")
+
+
 async def test_watch_tells_a_session_without_colours_in_a_pipe() -> None:
     frames = [frame("x", answered_session().events)]
     async with serving(FakeBroker(watches=[(frames, None)])) as broker:
