@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 # What is typed in the demo when no person is there (make wheel-test).
-DEMO_ANSWERS := /dev/null
+DEMO_ANSWERS := examples/demo-answers.txt
 export VENV_GEN := .venv-gen
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
