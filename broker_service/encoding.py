@@ -21,6 +21,7 @@ from google.protobuf.message import Message as Proto
 from google.protobuf.message_factory import GetMessageClass
 
 from broker_service.domain.events import SessionEvent
+from broker_service.domain.model import GrantScope, Permission
 from turngate.v1 import (
     broker_pb2,
     error_reason_pb2,
@@ -47,7 +48,16 @@ _FILES = (
 
 
 class UnknownEventKind(Exception):
-    """A stored event of a kind that this broker does not know: it must not serve that session."""
+    """A stored event that this broker does not know all of: it must not serve that session."""
+
+
+NOT_UNDERSTOOD: Mapping[type[Enum], Enum] = {
+    Permission: Permission.ASK,
+    GrantScope: GrantScope.ONCE,
+}
+"""What a value of a later revision means in a request or a report; where nothing stands here, it
+counts as not set. A setting that is not understood asks, and never widens an approval (A1, A3).
+"""
 
 
 def to_proto(value: object) -> Proto:
@@ -58,8 +68,8 @@ def to_proto(value: object) -> Proto:
 
 
 def from_proto(kind: type[T], message: Proto) -> T:
-    """The value of this class that a message holds."""
-    value: T = _plan(typing.cast(Any, kind)).read(message)
+    """The value of this class that a message holds. What is of a later revision is left out."""
+    value: T = _plan(typing.cast(Any, kind), stored=False).read(message)
     return value
 
 
@@ -73,7 +83,8 @@ def decode_event(payload: bytes) -> SessionEvent:
     message = event_pb2.SessionEvent.FromString(payload)
     if message.WhichOneof("event") is None:
         raise UnknownEventKind("the log holds a kind of event that this version does not know")
-    return from_proto(SessionEvent, message)
+    event: SessionEvent = _plan(SessionEvent, stored=True).read(message)
+    return event
 
 
 def enum_to_proto(value: Enum | None) -> int:
@@ -82,7 +93,7 @@ def enum_to_proto(value: Enum | None) -> int:
 
 
 def _fill(value: object, message: Proto) -> None:
-    _plan(typing.cast(Any, type(value))).write(value, message)
+    _plan(typing.cast(Any, type(value)), stored=True).write(value, message)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,21 +104,13 @@ class _Plan:
     read: Callable[[Any], Any]
 
 
-_PLANS: dict[type[Any], _Plan] = {}
-
-
-def _plan(cls: type[Any]) -> _Plan:
-    plan = _PLANS.get(cls)
-    if plan is None:
-        plan = _PLANS[cls] = _work_out(cls)
-    return plan
-
-
-def _work_out(cls: type[Any]) -> _Plan:
+@cache
+def _plan(cls: type[Any], stored: bool) -> _Plan:
+    """`stored`: an unknown value is an error when it is read."""
     descriptor = _descriptor(typing.cast(Any, cls))
     hints = typing.get_type_hints(cls)
     fields = [
-        (field.name, _converter(descriptor, field.name, hints[field.name]))
+        (field.name, _converter(descriptor, field.name, hints[field.name], stored))
         for field in dataclasses.fields(typing.cast(Any, cls))
     ]
 
@@ -123,19 +126,19 @@ def _work_out(cls: type[Any]) -> _Plan:
     return _Plan(write, read)
 
 
-def _converter(descriptor: Descriptor, name: str, hint: Any) -> _Plan:
+def _converter(descriptor: Descriptor, name: str, hint: Any, stored: bool) -> _Plan:
     if name in descriptor.oneofs_by_name and name not in descriptor.fields_by_name:
-        return _oneof(descriptor, name, hint)
+        return _oneof(descriptor, name, hint, stored)
     field = descriptor.fields_by_name[name]
     inner = _without_none(hint)
     if typing.get_origin(inner) is tuple:
-        return _repeated(field, typing.get_args(inner)[0])
+        return _repeated(field, typing.get_args(inner)[0], stored)
     if typing.get_origin(inner) in (Mapping, dict) or inner is Mapping:
         return _mapping(name)
     if isinstance(inner, type) and issubclass(inner, Enum):
-        return _enum(name, inner)
+        return _enum(name, inner, stored)
     if dataclasses.is_dataclass(inner):
-        return _submessage(name, typing.cast(type, inner))
+        return _submessage(name, typing.cast(type, inner), stored)
     if field.message_type is not None:
         return _instant(name) if field.message_type.name == "Timestamp" else _duration(name)
     return _scalar(field, optional=inner is not hint)
@@ -154,28 +157,37 @@ def _scalar(field: FieldDescriptor, *, optional: bool) -> _Plan:
     )
 
 
-def _enum(name: str, cls: type[Enum]) -> _Plan:
+def _enum(name: str, cls: type[Enum], stored: bool) -> _Plan:
     numbers = _enum_numbers(cls)
-    values = {number: value for value, number in numbers.items()}
-    return _Plan(
-        lambda value, message: setattr(message, name, numbers[value]),
-        lambda message: values.get(getattr(message, name)),
-    )
+    values: dict[int, Enum | None] = {number: value for value, number in numbers.items()}
+    values[0] = None
+
+    def read(message: Any) -> Enum | None:
+        number = getattr(message, name)
+        if number in values:
+            return values[number]
+        if stored:
+            raise UnknownEventKind(
+                f"the log holds a {cls.__name__} that this version does not know"
+            )
+        return NOT_UNDERSTOOD.get(cls)
+
+    return _Plan(lambda value, message: setattr(message, name, numbers[value]), read)
 
 
-def _submessage(name: str, cls: type) -> _Plan:
+def _submessage(name: str, cls: type, stored: bool) -> _Plan:
     def write(value: Any, message: Any) -> None:
         part = getattr(message, name)
         part.SetInParent()
         _fill(value, part)
 
-    return _Plan(
-        write,
-        lambda message: _plan(cls).read(getattr(message, name)) if message.HasField(name) else None,
-    )
+    def read(message: Any) -> Any:
+        return _plan(cls, stored).read(getattr(message, name)) if message.HasField(name) else None
+
+    return _Plan(write, read)
 
 
-def _repeated(field: FieldDescriptor, item: Any) -> _Plan:
+def _repeated(field: FieldDescriptor, item: Any, stored: bool) -> _Plan:
     name = field.name
     if not dataclasses.is_dataclass(item):
         return _Plan(
@@ -189,9 +201,11 @@ def _repeated(field: FieldDescriptor, item: Any) -> _Plan:
         for element in value:
             _fill(element, items.add())
 
-    return _Plan(
-        write, lambda message: tuple(_plan(cls).read(part) for part in getattr(message, name))
-    )
+    def read(message: Any) -> Any:
+        plan = _plan(cls, stored)
+        return tuple(plan.read(part) for part in getattr(message, name))
+
+    return _Plan(write, read)
 
 
 def _mapping(name: str) -> _Plan:
@@ -221,7 +235,7 @@ def _duration(name: str) -> _Plan:
     return _instant(name)
 
 
-def _oneof(descriptor: Descriptor, name: str, hint: Any) -> _Plan:
+def _oneof(descriptor: Descriptor, name: str, hint: Any, stored: bool) -> _Plan:
     members = {
         field.message_type.name: field.name
         for field in descriptor.oneofs_by_name[name].fields
@@ -237,7 +251,11 @@ def _oneof(descriptor: Descriptor, name: str, hint: Any) -> _Plan:
 
     def read(message: Any) -> Any:
         which = message.WhichOneof(name)
-        return None if which is None else _plan(classes[which]).read(getattr(message, which))
+        if which in classes:
+            return _plan(classes[which], stored).read(getattr(message, which))
+        if which is not None and stored:
+            raise UnknownEventKind(f"the log holds a {which}, which is no event of the core")
+        return None
 
     return _Plan(write, read)
 
