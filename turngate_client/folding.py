@@ -90,7 +90,9 @@ def _apply_content(view: SessionView, event: SessionEvent) -> None:
         case "message_withdrawn":
             _withdraw(view, event.message_withdrawn)
         case "render_hint_added":
-            _render_hint_added(view, event.render_hint_added, event.create_time)
+            _render_hint_added(view, event.render_hint_added)
+        case "tool_started":
+            view.started_calls.add(event.tool_started.call_id)
         case "interaction_opened":
             _interaction_opened(view, event.interaction_opened)
         case "answer_added":
@@ -101,7 +103,7 @@ def _apply_content(view: SessionView, event: SessionEvent) -> None:
             if interaction := view.interactions.get(event.notice_added.interaction_id):
                 interaction.notice = event.notice_added.notice
         case _:
-            pass  # starts and grants show nothing here; unknown kinds are to be skipped
+            pass  # grants show nothing here; unknown kinds are to be skipped
 
 
 def _prompt_added(view: SessionView, added: events.PromptAdded) -> None:
@@ -143,25 +145,35 @@ def _run_created(view: SessionView, created: events.RunCreated) -> None:
 
 
 def _copied_ids(view: SessionView, origin_run_id: str, through: str) -> tuple[str, ...]:
-    """The messages of the origin up to that one, by the ids under which the view keeps them."""
+    """The messages of the origin up to that one, by the ids under which the view keeps them.
+
+    The hints of its calls, which stand right after it, come along (F2: the whole message list).
+    """
     if not through or origin_run_id not in view.runs:
         return ()
     origin = view.runs[origin_run_id]
     last, _ = split_message_id(through)
     copied: list[str] = []
+    found = False
     for message_id in (*origin.copied_ids, *origin.own_ids):
-        if message_id in view.messages:
+        message = view.messages.get(message_id)  # none: it was never completed
+        if found and (message is None or not _is_hint(message)):
+            break
+        found = found or split_message_id(message_id)[0] == last
+        if message is not None:
             copied.append(message_id)
-        if split_message_id(message_id)[0] == last:
-            return tuple(copied)
-    return ()
+    return tuple(copied) if found else ()
+
+
+def _is_hint(message: Message) -> bool:
+    return any(part.HasField("render_hint") for part in message.parts)
 
 
 def _last_calls(view: SessionView, message_ids: tuple[str, ...]) -> frozenset[str]:
     """The calls of the last message that is no render hint: those of the answered step."""
     for message_id in reversed(message_ids):
         message = view.messages[message_id]
-        if not any(part.HasField("render_hint") for part in message.parts):
+        if not _is_hint(message):
             return frozenset(
                 part.tool_call.call_id for part in message.parts if part.HasField("tool_call")
             )
@@ -195,16 +207,25 @@ def _withdraw(view: SessionView, withdrawn: events.MessageWithdrawn) -> None:
         run_view.own_ids.remove(withdrawn.message_id)
 
 
-def _render_hint_added(view: SessionView, added: events.RenderHintAdded, now: Timestamp) -> None:
-    view.hints[added.hint.tool_call_id] = added.hint  # the last one wins (H1)
-    view.messages[added.message_id] = Message(
+def _render_hint_added(view: SessionView, added: events.RenderHintAdded) -> None:
+    if (run_view := view.runs.get(added.run_id)) is None:
+        return
+    hint = Message(
         id=added.message_id,
         role=ROLE_ASSISTANT,
         run_id=added.run_id,
-        create_time=now,
         parts=[Part(render_hint=added.hint)],
     )
-    _place(view, added.run_id, added.message_id)
+    for message_id in reversed(run_view.own_ids):
+        message = view.messages.get(message_id)
+        calls = (part.tool_call.call_id for part in message.parts) if message else ()
+        if message is not None and added.hint.tool_call_id in calls:
+            hint.step = message.step  # it is shown as a part of that step
+            hint.create_time.CopyFrom(message.create_time)
+            break
+    view.messages[hint.id] = hint
+    view.hints[added.hint.tool_call_id] = added.hint  # the last one wins (H1)
+    _place(view, added.run_id, hint.id)
 
 
 def _tool_result_added(view: SessionView, added: events.ToolResultAdded) -> None:

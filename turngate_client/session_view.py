@@ -14,12 +14,7 @@ from turngate.v1.interaction_pb2 import (
     Interaction,
 )
 from turngate.v1.message_pb2 import (
-    RESULT_KIND_CLIENT,
-    RESULT_KIND_DENIED,
-    RESULT_KIND_TOOL,
     ROLE_USER,
-    ApprovalDecision,
-    ApprovalRequest,
     Message,
     Part,
     RenderHint,
@@ -28,8 +23,8 @@ from turngate.v1.message_pb2 import (
 )
 from turngate.v1.run_pb2 import Run, RunState
 from turngate.v1.session_pb2 import HeldMessage, NodeKind, QueuePause, Session
+from turngate_client.call_states import approval_parts, call_state, synthetic_result
 from turngate_client.drafts import Draft
-from turngate_core import display
 from turngate_core.ids import copy_message_id
 
 
@@ -107,6 +102,7 @@ class SessionView:
     messages: dict[str, Message] = field(default_factory=dict)
     drafts: dict[str, Draft] = field(default_factory=dict)
     hints: dict[str, RenderHint] = field(default_factory=dict)
+    started_calls: set[str] = field(default_factory=set)
     interactions: dict[str, Interaction] = field(default_factory=dict)
     held_by_id: dict[str, HeldMessage] = field(default_factory=dict)
 
@@ -235,8 +231,8 @@ class SessionView:
                 continue
             interaction = self.interaction_of(run_id, call_id)
             if interaction is not None and interaction.kind == INTERACTION_KIND_APPROVAL:
-                shown.parts.extend(_approval_parts(interaction))
-            if (result := self.result(run_id, call_id)) is not None:
+                shown.parts.extend(approval_parts(interaction))
+            if (result := self._shown_result(run_id, call_id)) is not None:
                 shown.parts.append(Part(tool_result=result))
         return shown
 
@@ -252,12 +248,12 @@ class SessionView:
         ]
 
     def _call(self, call: ToolCall, run_id: str, message: Message) -> CallView:
-        result = self.result(run_id, call.call_id)
+        result = self._shown_result(run_id, call.call_id)
         for part in message.parts:  # what the provider executed came with its result
             if part.tool_result.call_id == call.call_id:
                 result = part.tool_result
         interaction = self.interaction_of(run_id, call.call_id)
-        state = _call_state(message.id in self.drafts, result, interaction)
+        state = call_state(message.id in self.drafts, result, interaction)
         hint = self.hints.get(call.call_id)
         return CallView(call, run_id, message.id, state, result, interaction, hint)
 
@@ -274,6 +270,12 @@ class SessionView:
             else:
                 run_id = view.run.origin_run_id
         return None
+
+    def _shown_result(self, run_id: str, call_id: str) -> ToolResult | None:
+        if (result := self.result(run_id, call_id)) is not None:
+            return result
+        started = call_id in self.started_calls
+        return synthetic_result(self.runs[run_id].run, call_id, started=started)
 
     def interaction_of(self, run_id: str, call_id: str) -> Interaction | None:
         """The newest question about a call in a run: runs share those of their origins (F4)."""
@@ -321,42 +323,3 @@ class SessionView:
             + ("; queue paused" if self.queue_pause else "")
             + ("; deleted" if self.deleted else "")
         )
-
-
-def _approval_parts(interaction: Interaction) -> Iterator[Part]:
-    yield Part(
-        approval_request=ApprovalRequest(
-            interaction_id=interaction.id,
-            call_id=interaction.call_id,
-            grant_scope=interaction.grant_scope,
-        )
-    )
-    for answer in interaction.answers[-1:]:  # a denial may have replaced an approval (A2)
-        yield Part(
-            approval_decision=ApprovalDecision(
-                interaction_id=interaction.id,
-                call_id=interaction.call_id,
-                approved=answer.approved,
-                reason=answer.reason,
-                grant_scope=answer.grant_scope,
-                decided_by=answer.author,
-                create_time=answer.create_time,
-            )
-        )
-
-
-def _call_state(streaming: bool, result: ToolResult | None, interaction: Interaction | None) -> str:
-    if result is not None:
-        if result.kind == RESULT_KIND_DENIED:
-            return display.OUTPUT_DENIED
-        outcome = result.WhichOneof("outcome")
-        answered = outcome == "output_json" or (
-            # An absent result of a call that ran or was answered is an answer, too (X4).
-            outcome is None and result.kind in (RESULT_KIND_CLIENT, RESULT_KIND_TOOL)
-        )
-        return display.OUTPUT_AVAILABLE if answered else display.OUTPUT_ERROR
-    if interaction is not None and interaction.kind == INTERACTION_KIND_APPROVAL:
-        if interaction.state == INTERACTION_STATE_OPEN:
-            return display.APPROVAL_REQUESTED
-        return display.APPROVAL_RESPONDED
-    return display.INPUT_STREAMING if streaming else display.INPUT_AVAILABLE

@@ -50,7 +50,7 @@ def display_message(view: SessionView, run_id: str) -> DisplayMessage:
     calls = {call.call.call_id: call for call in view.calls(run_id)}
     parts: list[DisplayPart] = []
     for message in view.run_messages(run_id):
-        if message.step:
+        if not any(part.HasField("render_hint") for part in message.parts):
             parts.append(StepStartPart())
         parts.extend(_content(message, calls))
     parts.extend(_hint(call) for call in calls.values() if call.hint is not None)

@@ -48,7 +48,7 @@ class TerminalAnswers:
     """Asks at the prompt; what does not fit is said under the line, and asked again there."""
 
     async def ask(self, question: str, check: Check, options: Sequence[str] = ()) -> str:
-        shown = f"{question}:"
+        shown = f"{_with_options(question, options)}:"
         try:
             if options:
                 asked = questionary.autocomplete(
@@ -75,7 +75,7 @@ class LineAnswers:
         self._ended = False
 
     async def ask(self, question: str, check: Check, options: Sequence[str] = ()) -> str:
-        shown = f"{question} ({' | '.join(options)})" if options else question
+        shown = _with_options(question, options)
         for _ in range(TRIES):
             line = await self._next_line()
             out.print(plain(f"? {shown}: ", "bold").append_text(plain(line)))
@@ -124,6 +124,10 @@ class LineAnswers:
             return os.read(self._descriptor, 65_536)
         except OSError:  # a terminal that was closed, for one: the input has ended
             return b""
+
+
+def _with_options(question: str, options: Sequence[str]) -> str:
+    return f"{question} ({' | '.join(options)})" if options else question
 
 
 def answers_from_input() -> Answers:

@@ -113,9 +113,10 @@ async def _with_pair(
                 if keep:
                     out.print(plain("\nBoth services go on until Ctrl-C.", "bold"))
                     await until_one_ends(pair)
-        except (CommandFailed, TurngateError, WaitTimedOut, ConnectionError):
-            for line in log:
-                err.print(plain(line, "dim"))
+        except (CommandFailed, TurngateError, WaitTimedOut, ConnectionError) as error:
+            if not (isinstance(error, CommandFailed) and error.code == ExitCode.INTERRUPTED):
+                for line in log:
+                    err.print(plain(line, "dim"))
             raise
 
 

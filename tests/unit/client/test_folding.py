@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.unit.client.logs import Log, answered_session, call_part, parked_session, text_part
 from turngate.v1 import event_pb2 as ev
 from turngate.v1 import interaction_pb2 as it
@@ -36,7 +38,12 @@ def test_a_parked_form_stands_open_with_its_hint_and_arguments() -> None:
 
 def test_F2_F3_a_fork_shows_its_origins_messages_under_its_own_ids() -> None:
     view = fold(answered_session().events)
-    assert [message.id for message in view.run_messages("r-2")] == ["m-1@r-2", "m-2@r-2", "m-3"]
+    assert [message.id for message in view.run_messages("r-2")] == [
+        "m-1@r-2",
+        "m-2@r-2",
+        "h-1@r-2",
+        "m-3",
+    ]
     assert {message.run_id for message in view.run_messages("r-2")} == {"r-2"}
     assert view.text("r-2") == "Let me see. Where to?Visby it is."
     assert view.text("r-1") == "Let me see. Where to?"
@@ -74,6 +81,7 @@ def test_F8_a_chain_of_forks_shows_one_reply() -> None:
     assert [message.id for message in view.run_messages("r-3")] == [
         "m-1@r-3",
         "m-2@r-3",
+        "h-1@r-3",
         "m-3@r-3",
         "m-4@r-3",
     ]
@@ -237,7 +245,8 @@ def test_A2_a_denied_call_is_shown_as_denied() -> None:
 
 def test_T4_in_a_transcript_each_result_stands_right_after_its_call() -> None:
     view = fold(answered_session().events)
-    [prompt, first, second, last] = view.transcript()
+    [prompt, first, second, hint, last] = view.transcript()
+    assert hint.parts[0].render_hint.tool_call_id == "c-1"
     assert (prompt.id, last.id) == ("p-1", "m-3")
     assert [part.WhichOneof("content") for part in second.parts] == [
         "text",
@@ -267,6 +276,28 @@ def test_X4_an_error_and_an_absent_result_are_told_apart_by_their_kind() -> None
         "c-2": "output-error",
         "c-3": "input-available",
     }
+
+
+@pytest.mark.parametrize(
+    ("end", "started", "kind"),
+    [
+        (rn.RUN_STATE_CANCELLED, False, ms.RESULT_KIND_CANCELLED_BY_USER),
+        (rn.RUN_STATE_CANCELLED, True, ms.RESULT_KIND_OUTCOME_UNKNOWN),
+        (rn.RUN_STATE_FAILED, False, ms.RESULT_KIND_RUN_FAILED),
+    ],
+)
+def test_T4_a_call_that_its_run_left_behind_is_not_shown_as_open(
+    end: rn.RunState.ValueType, started: bool, kind: ms.ResultKind.ValueType
+) -> None:
+    log = parked_session()
+    if started:
+        log.add(tool_started=ev.ToolStarted(call_id="c-1", run_id="r-1"))
+    log.state("r-1", end)
+    view = fold(log.events)
+    assert states(view, "r-1")["c-1"] == "output-error"
+    result = view.transcript()[2].parts[2].tool_result
+    assert (result.call_id, result.kind) == ("c-1", kind)
+    assert result.error_text
 
 
 def test_G2_G4_held_messages_stand_in_the_order_in_which_they_will_enter() -> None:
