@@ -1,0 +1,122 @@
+"""Pairs of services for the end-to-end tests; their logs are shown where a test fails.
+
+Tests that kill or stop nothing share one pair. Each store of `STORES` gets every test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+import pytest_asyncio
+
+from tests.e2e.pair import QUICK, Pair, new_pair
+from turngate_client import TurngateClient
+
+SCRIPTS = Path(__file__).parent / "scripts"
+
+# A store's URL, by the folder that a test has for its files.
+STORES: dict[str, Callable[[Path], str]] = {
+    "sqlite": lambda folder: f"sqlite:{folder / 'sessions.db'}",
+}
+
+LOGS: pytest.StashKey[Callable[[], list[tuple[str, str]]]] = pytest.StashKey()
+
+
+class StartPair(Protocol):
+    """Starts a pair of the test's own."""
+
+    def __call__(
+        self,
+        *,
+        broker_flags: tuple[str, ...] = ...,
+        runner_flags: tuple[str, ...] = ...,
+        start_runner: bool = ...,
+        scripts: tuple[Path, ...] = ...,
+    ) -> Pair: ...
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Iterator[None]:
+    report = yield
+    assert isinstance(report, pytest.TestReport)
+    if report.failed and LOGS in item.stash:
+        report.sections.extend(item.stash[LOGS]())
+    return report
+
+
+@pytest.fixture(scope="session", params=list(STORES))
+def store_url(request: pytest.FixtureRequest) -> Callable[[Path], str]:
+    """Makes the URL of a fresh store for a folder."""
+    return STORES[request.param]
+
+
+@pytest.fixture(scope="session")
+def shared_pair(
+    tmp_path_factory: pytest.TempPathFactory, store_url: Callable[[Path], str]
+) -> Iterator[Pair]:
+    """The pair of all tests that stop nothing."""
+    folder = tmp_path_factory.mktemp("pair")
+    with new_pair(folder, store_url(folder), all_scripts()) as pair:
+        yield pair
+
+
+@pytest.fixture
+def pair(shared_pair: Pair, request: pytest.FixtureRequest) -> Pair:
+    """The shared pair, with what it logs during this test."""
+    sizes = shared_pair.log_sizes()
+    request.node.stash[LOGS] = lambda: shared_pair.logs(sizes)
+    return shared_pair
+
+
+@pytest_asyncio.fixture
+async def client(pair: Pair) -> AsyncIterator[TurngateClient]:
+    """A client of the shared pair."""
+    async with pair.client() as connected:
+        yield connected
+
+
+@pytest.fixture
+def start_pair(
+    tmp_path: Path, store_url: Callable[[Path], str], request: pytest.FixtureRequest
+) -> Iterator[StartPair]:
+    """Starts one pair for a test that stops or kills."""
+    with ExitStack() as stack:
+
+        def start(
+            *,
+            broker_flags: tuple[str, ...] = (),
+            runner_flags: tuple[str, ...] = (),
+            start_runner: bool = True,
+            scripts: tuple[Path, ...] = (),
+        ) -> Pair:
+            started = stack.enter_context(
+                new_pair(
+                    tmp_path,
+                    store_url(tmp_path),
+                    scripts or all_scripts(),
+                    broker_flags=(*QUICK, *broker_flags),
+                    runner_flags=runner_flags,
+                    start_runner=start_runner,
+                )
+            )
+            request.node.stash[LOGS] = started.logs
+            return started
+
+        yield start
+
+
+@pytest.fixture
+def own_pair(start_pair: StartPair) -> Pair:
+    """A pair of the test's own, both services up."""
+    return start_pair()
+
+
+def all_scripts() -> tuple[Path, ...]:
+    """The conversations of the end-to-end tests."""
+    return tuple(sorted(SCRIPTS.glob("*.yaml")))
