@@ -31,7 +31,7 @@ NOT_YET = "not yet"
 
 _RULE = re.compile(
     rf"(?<![A-Za-z0-9])(?P<letter>[{''.join(COUNTS)}])(?P<first>\d\d?)"
-    r"(?:\s?(?:to|-|–)\s?(?P=letter)?(?P<last>\d\d?))?(?![A-Za-z0-9])"
+    r"(?:\s?(?:to|-)\s?(?P=letter)?(?P<last>\d\d?))?(?![A-Za-z0-9])"
 )
 _REFERENCE = re.compile(r"\[[^\]]*\]\(\.\./(?P<path>[^)]+)\)(?P<names>[^;\[]*)")
 
