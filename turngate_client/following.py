@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from turngate.v1.broker_pb2 import WatchSessionResponse
+from turngate_client.drafts import FoldError
 from turngate_client.errors import WaitTimedOut
 from turngate_client.folding import apply_event
 from turngate_client.session_view import SessionView
@@ -95,6 +96,8 @@ class FollowedSession:
                 self._fold(frame)
 
     def _fold(self, frame: WatchSessionResponse) -> None:
+        if frame.HasField("snapshot"):  # none was asked for: the log can be read from its start
+            raise FoldError("a snapshot came in place of the log's first events")
         for event in frame.events:
             apply_event(self.view, event)
             if self._live:
