@@ -65,6 +65,7 @@ from tests.unit.broker.conversation import (
     tool_result,
     user,
 )
+from tests.unit.broker.invariants import leaves
 from turngate_core.errors import Reason, Refusal
 
 T = TypeVar("T")
@@ -175,19 +176,6 @@ class Clients(RuleBasedStateMachine):
         assert bool(sent.run_id) != bool(sent.held)
         self.sent[message_id] = (text, by)
 
-    @precondition(lambda self: self.sent)
-    @rule(data=st.data())
-    def send_again(self, data: st.DataObject) -> None:
-        """C5: the present state, whatever it is; nothing happens."""
-        message_id = data.draw(st.sampled_from(sorted(set(self.sent) - self.removed) or [""]))
-        if not message_id:
-            return
-        text, by = self.sent[message_id]
-        length = len(self.chat.log)
-        sent = self.chat.send(text, message_id, by=by)
-        assert len(self.chat.log) == length
-        assert bool(sent.held) == any(h.message.id == message_id for h in self.chat.state.held)
-
     @precondition(lambda self: self.chat.state.held)
     @rule(data=st.data(), text=st.sampled_from("xyz"))
     def edit_held(self, data: st.DataObject, text: str) -> None:
@@ -208,17 +196,19 @@ class Clients(RuleBasedStateMachine):
         self.chat.resume_queue(by=by)
         assert self.chat.state.queue_pause is None
 
-    def questions(self) -> list[Interaction]:
-        """Open and closed ones, open ones first."""
+    def questions(self, kind: InteractionKind) -> list[Interaction]:
+        """Open ones of this kind, each several times, and all others."""
         every = self.chat.state.interactions
         still_open = [every[interaction_id] for interaction_id in self.chat.state.open_interactions]
-        return [*still_open, *every.values()]
+        return [question for question in still_open if question.kind is kind] * 9 + [
+            *every.values()
+        ]
 
     @precondition(lambda self: self.chat.state.interactions)
     @rule(data=st.data(), by=PEOPLE, by_call=st.booleans(), as_error=st.booleans())
     def settle(self, data: st.DataObject, by: str, by_call: bool, as_error: bool) -> None:
         state = self.chat.state
-        question = data.draw(st.sampled_from(self.questions()))
+        question = data.draw(st.sampled_from(self.questions(InteractionKind.CLIENT_TOOL)))
         outputs = OUTPUTS.get(question.tool_name, ["null"])
         output = None if as_error else data.draw(st.sampled_from(outputs))
         error = "it broke" if as_error else None
@@ -248,7 +238,7 @@ class Clients(RuleBasedStateMachine):
         scope=st.sampled_from([None, GrantScope.ONCE, GrantScope.SESSION]),
     )
     def decide(self, data: st.DataObject, by: str, approve: bool, scope: GrantScope | None) -> None:
-        question = data.draw(st.sampled_from(self.questions()))
+        question = data.draw(st.sampled_from(self.questions(InteractionKind.APPROVAL)))
         wanted = InteractionState.APPROVED if approve else InteractionState.DENIED
         runs = len(self.chat.state.runs)
         decided = outcome(lambda: self.chat.decide(question.id, approve, by=by, scope=scope))
@@ -275,11 +265,10 @@ class Clients(RuleBasedStateMachine):
 
         self.chat.act(edit)
 
-    @precondition(lambda self: self.chat.state.runs)
+    @precondition(lambda self: self.edits)
     @rule(data=st.data())
     def select_branch(self, data: st.DataObject) -> None:
-        node = data.draw(st.sampled_from([*self.chat.state.prompts, *self.chat.state.runs]))
-        self.select(node)
+        self.select(data.draw(st.sampled_from(leaves(self.chat.state))))
 
     def select(self, node_id: str) -> None:
         end = self.chat.state.end_of_branch(node_id)
@@ -420,22 +409,35 @@ class Clients(RuleBasedStateMachine):
         else:
             self.chat.lose(run.id)
 
-    @precondition(lambda self: self.chat.state.runs)
-    @rule(data=st.data())
+    # --- what changes nothing ---
+
+    @rule(data=st.data(), what=st.sampled_from(["send again", "late", "restart"]))
+    def nothing_happens(self, data: st.DataObject, what: str) -> None:
+        length = len(self.chat.log)
+        if what == "send again":
+            self.send_again(data)
+        elif what == "late":
+            self.late(data)
+        else:
+            # I3: a restart of everything in between changes nothing.
+            stored = [encode_event(entry) for entry in self.chat.log]
+            self.chat.state = fold_log([decode_event(payload) for payload in stored])
+        assert len(self.chat.log) == length
+
+    def send_again(self, data: st.DataObject) -> None:
+        """C5: the present state, whatever it is."""
+        message_id = data.draw(st.sampled_from(sorted(set(self.sent) - self.removed) or [""]))
+        if message_id:
+            text, by = self.sent[message_id]
+            sent = self.chat.send(text, message_id, by=by)
+            assert bool(sent.held) == any(h.message.id == message_id for h in self.chat.state.held)
+
     def late(self, data: st.DataObject) -> None:
         """R3: what an attempt sends after its end is refused."""
         run = data.draw(st.sampled_from(list(self.chat.state.runs.values())))
         attempt = run.attempt - (run.state is RunState.RUNNING)
         with self.chat.refused(Reason.STALE_ATTEMPT):
             self.chat.report(run.id, Began(self.chat.mint("msg")), attempt=attempt)
-
-    # --- the broker ---
-
-    @rule()
-    def restart(self) -> None:
-        """I3: a restart of everything in between changes nothing."""
-        stored = [encode_event(entry) for entry in self.chat.log]
-        self.chat.state = fold_log([decode_event(payload) for payload in stored])
 
     def teardown(self) -> None:
         """Nothing is left that waits for nobody, and no message is lost (G2, S2)."""
