@@ -174,6 +174,27 @@ async def test_cancelled_verdicts_start_nothing(serve: Serve, run: Run, tmp_path
     assert not (tmp_path / "started").exists()
 
 
+async def test_a_grant_that_comes_with_a_cancel_starts_nothing(
+    serve: Serve, opened: Open, tmp_path: Path
+) -> None:
+    """C1: no tool starts after a cancel, whatever was granted before it."""
+    stub = await serve(SLOW_TOOL.format(on_cancel="finish"))
+    broker = await opened(stub, [user("go")])
+    proposed = await broker.until("tools_proposed")
+    await broker.send(
+        runner_pb2.BrokerEvent(cancel=runner_pb2.CancelAttempt()),
+        runner_pb2.BrokerEvent(
+            acknowledgement=runner_pb2.Acknowledgement(
+                through=broker.heard.events[-1].number,
+                verdicts=broker.verdicts_on(proposed, {}),
+            )
+        ),
+    )
+    heard = await broker.run({"slow": runner_pb2.VERDICT_CANCELLED})
+    assert heard.end == "cancelled"
+    assert not (tmp_path / "started").exists()
+
+
 async def test_a_lost_connection_ends_everything_that_was_begun(
     serve: Serve, opened: Open, run: Run, tmp_path: Path
 ) -> None:
@@ -402,7 +423,9 @@ async def test_an_unknown_agent_is_refused_by_name(serve: Serve, run: Run) -> No
         ],
         [
             runner_pb2.BrokerEvent(start=start("a", [user("x")], protocol_revision=2)),
-            runner_pb2.BrokerEvent(history=runner_pb2.HistoryChunk(last=True)),
+            runner_pb2.BrokerEvent(
+                history=runner_pb2.HistoryChunk(messages=[user("x")], last=True)
+            ),
         ],
     ],
     ids=["nothing", "no start", "no history", "two starts", "empty history", "new revision"],

@@ -25,8 +25,16 @@ from runner_service.agents.protocol import (
     Turn,
 )
 from runner_service.limits import AttemptLimits
-from tests.e2e.runner.broker_side import Open, Run, ServeAgents, calls, text_of, user
-from turngate.v1 import event_pb2, message_pb2, run_pb2
+from tests.e2e.runner.broker_side import (
+    Message,
+    Open,
+    Run,
+    ServeAgents,
+    calls,
+    text_of,
+    user,
+)
+from turngate.v1 import event_pb2, message_pb2, run_pb2, session_pb2
 
 
 @dataclass
@@ -58,9 +66,14 @@ class RaisingTool(OwnAgent):
 
 
 class Stubborn(OwnAgent):
-    """Its tool does not look at cancels, and shields itself from its own cancel for a while."""
+    """Its tool does not look at cancels."""
+
+    def __init__(self) -> None:
+        super().__init__([[Call("t")]])
+        self.started = asyncio.Event()
 
     async def execute(self, call: GrantedCall) -> ToolOutcome:
+        self.started.set()
         await asyncio.Event().wait()
         return Output("1")
 
@@ -157,16 +170,52 @@ async def test_a_tool_that_does_not_end_is_cut_after_the_grace(
     serve_agents: ServeAgents, opened: Open
 ) -> None:
     """C1: the end of a cancel never waits for ever."""
-    stub = await serve_agents(
-        {"a": Stubborn([[Call("t")]])}, limits=AttemptLimits(cancel_grace_seconds=0.1)
-    )
+    agent = Stubborn()
+    stub = await serve_agents({"a": agent}, limits=AttemptLimits(cancel_grace_seconds=0.1))
     broker = await opened(stub, [user("go")])
     proposed = await broker.until("tools_proposed")
     await broker.acknowledge(*broker.verdicts_on(proposed, {}))
+    await asyncio.wait_for(agent.started.wait(), 20)
     await broker.cancel()
     heard = await broker.run()
     assert heard.end == "cancelled"
     assert heard.results == {}
+
+
+async def test_a_message_that_is_too_large_fails_the_run_by_name(
+    serve_agents: ServeAgents, run: Run
+) -> None:
+    """E3: each call may have 256 KiB of arguments, a message 900 KiB in all."""
+    call = Call("t", '"' + "x" * 250_000 + '"')
+    stub = await serve_agents({"a": OwnAgent([[call] * 4])})
+    heard = await run(stub, [user("go")])
+    assert heard.kinds[-2:] == ["message_withdrawn", "failed"]
+    assert "too large" in heard.all("failed")[0].failure.message
+
+
+async def test_a_session_cannot_take_the_place_of_a_server_tool(
+    serve_agents: ServeAgents, run: Run
+) -> None:
+    """R7: the agent's own tool wins; a client never answers for it."""
+    stub = await serve_agents({"a": OwnAgent([[Call("t")], [TextPiece("end")]])})
+    heard = await run(stub, [user("go")], client_tools=[session_pb2.ClientTool(name="t")])
+    assert calls(heard.messages[0])[0].executor == message_pb2.TOOL_EXECUTOR_SERVER
+    assert heard.end == "completed"
+
+
+async def test_a_call_of_what_is_now_another_kind_of_tool_is_refused(
+    serve_agents: ServeAgents, run: Run
+) -> None:
+    """R3: an attempt under a changed agent neither starts nor asks for something else."""
+    stub = await serve_agents({"a": OwnAgent([[], [TextPiece("end")]])})
+    call = message_pb2.ToolCall(
+        call_id="c", name="t", executor=message_pb2.TOOL_EXECUTOR_CLIENT, arguments_json="{}"
+    )
+    step = Message(
+        id="m", role=message_pb2.ROLE_ASSISTANT, parts=[message_pb2.Part(tool_call=call)]
+    )
+    heard = await run(stub, [user("go"), step])
+    assert heard.results["c"].kind == message_pb2.RESULT_KIND_CALL_REFUSED
 
 
 async def test_an_agent_that_writes_fast_is_held_until_the_broker_reads(

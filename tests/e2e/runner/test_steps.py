@@ -324,7 +324,7 @@ agents:
     heard = await run(stub, [user("go")])
     at, over, bad = (heard.results[call.call_id] for call in calls(heard.messages[0]))
     assert len(at.output_json) == 262144
-    assert "262145 bytes, at most 262144" in over.error_text
+    assert "262145 bytes, at most 262144 are accepted. It begins:" in over.error_text
     assert len(over.error_text) < 4096
     assert "no JSON" in bad.error_text
 
