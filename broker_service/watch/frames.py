@@ -52,7 +52,7 @@ def encode_entry(entry: StoredEntry) -> Element:
     length = _varint(len(entry.payload) + len(position))
     encoded = b"".join((_EVENTS, length, entry.payload, position))
     is_delta = entry.kind is EntryKind.DELTA
-    return Element(entry.position, encoded, is_delta, not is_delta and _is_end(entry.payload))
+    return Element(entry.position, encoded, is_delta, _is_end(entry.payload))
 
 
 @dataclass(slots=True)
@@ -80,6 +80,11 @@ class Batch:
             self._frames[live] = frame
         return frame
 
+    @property
+    def frames_size(self) -> int:
+        """Bytes of the frames that were made of it."""
+        return sum(map(len, self._frames.values()))
+
 
 def gather(
     key: SessionKey,
@@ -88,12 +93,10 @@ def gather(
     without_deltas: bool,
     limits: FrameLimits,
 ) -> Batch:
-    """As many of `elements` (in order; those up to `after` are skipped) as fit into a frame."""
+    """As many of `elements`, which follow `after` in order, as fit into a frame."""
     batch = Batch(key, after, [])
     size = 0
     for element in elements:
-        if element.position <= after:
-            continue
         if not (element.is_delta and without_deltas):
             size += len(element.encoded)
             if batch.elements and (

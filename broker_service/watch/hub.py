@@ -39,7 +39,7 @@ class WatchHub:
 
     @property
     def kept_bytes(self) -> int:
-        """The encoded entries that are held in memory for watchers that have yet to take them."""
+        """Bytes that are held in memory for watchers that have yet to take them."""
         return sum(tail.kept_bytes for tail in self._tails.values())
 
     def watch(

@@ -88,8 +88,9 @@ class Tail:
 
     @property
     def kept_bytes(self) -> int:
-        """The size of the encoded entries that are held in memory."""
-        return self._ring_bytes + self._gathered_bytes
+        """Bytes of the entries and frames that are held in memory."""
+        frames = sum(batch.frames_size for _, batch in self._latest.values())
+        return self._ring_bytes + self._gathered_bytes + frames
 
     def reach(self, position: int) -> None:
         """The log is known to go on to `position`."""
@@ -149,13 +150,13 @@ class Tail:
         read = self._reads.get(question)
         if read is None:
             read = self._reads[question] = asyncio.create_task(self._read(*question))
-            read.add_done_callback(lambda task: self._end_read(question, task))
+            read.add_done_callback(lambda _: self._reads.pop(question))
         return await asyncio.shield(read)  # one who leaves ends nobody else's read
 
     def add_waiter(self, waiter: asyncio.Future[None]) -> None:
         """Set `waiter` at the next news. Whoever stops waiting earlier discards it."""
         self._waiters.add(waiter)
-        if len(self._waiters) == self.watches and not self._gathered:
+        if len(self._waiters) == self.watches:
             self._forget(self._ring_end)  # nobody needs it any more
 
     def discard_waiter(self, waiter: asyncio.Future[None]) -> None:
@@ -214,8 +215,3 @@ class Tail:
         if not entries:  # what was last may have been compacted away
             return Batch(self._key, max(after, known), [])
         return gather(self._key, after, map(encode_entry, entries), without_deltas, limits)
-
-    def _end_read(self, question: tuple[int, bool], read: asyncio.Task[Batch]) -> None:
-        del self._reads[question]
-        if not read.cancelled():
-            read.exception()  # seen: it may be that all who asked have left

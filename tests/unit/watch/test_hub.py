@@ -259,6 +259,7 @@ async def test_at_a_drain_each_watch_sends_what_it_has_and_names_its_cursor() ->
     await settled()
     log.append(text("gathered"))
     hub.close()
+    log.append(text("too late"))
     assert texts([await within(reader)]) == ["gathered"]
     assert texts([await next_frame(behind)]) == ["first", "gathered"]
     for watch in (behind, waiting):
@@ -333,6 +334,7 @@ async def test_a_watch_on_which_nothing_happens_is_not_stuck() -> None:
     await clock.advance(20)
     taken.set()
     await clock.advance(100)
+    assert clock.armed == 1, "for the idle frame only"
     taken.clear()
     log.append(text("news"))
     await clock.advance(20)
@@ -358,15 +360,19 @@ async def test_delivery_ends_with_the_session() -> None:
     assert len(hub) == 0
 
 
-async def test_a_write_that_fails_ends_the_watch() -> None:
-    hub = WatchHub(MemoryLog(entries=2))
+@pytest.mark.parametrize("error", [ConnectionResetError, TimeoutError])
+async def test_a_write_that_fails_ends_the_watch(error: type[OSError]) -> None:
+    """A time-out that is not ours is not called a slow reader."""
+    clock = ManualClock()
+    hub = WatchHub(MemoryLog(entries=2), clock=clock)
 
     async def write(frame: bytes) -> None:
-        raise ConnectionResetError
+        raise error
 
-    with pytest.raises(ConnectionResetError):
+    with pytest.raises(error):
         await within(open_watch(hub).deliver(write))
     assert len(hub) == 0
+    assert clock.armed == 0
 
 
 async def test_a_deletion_that_comes_while_the_watch_opens_is_sent() -> None:

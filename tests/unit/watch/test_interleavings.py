@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Sequence
 
 import pytest
@@ -85,9 +86,13 @@ async def test_another_replicas_commit_is_read_from_the_store() -> None:
     log = MemoryLog(entries=2)
     watch = open_watch(WatchHub(log))
     await next_frame(watch)
+    waiting = asyncio.create_task(next_frame(watch))
+    await settled()
     log.append(text("theirs"), told=False)
+    await settled()
+    assert not waiting.done()
     log.tell()
-    assert texts([await next_frame(watch)]) == ["theirs"]
+    assert texts([await within(waiting)]) == ["theirs"]
     log.append(text("ours"))
     assert texts([await next_frame(watch)]) == ["ours"]
 
@@ -133,7 +138,9 @@ async def test_a_watcher_that_fell_behind_reads_the_store() -> None:
     reads = len(log.reads)
     for number in range(50):
         log.append(text(str(number)))
-    assert positions(await frames_until(watch, 51)) == list(range(2, 52))
+    frames = await frames_until(watch, 51)
+    assert positions(frames) == list(range(2, 52))
+    assert all(frame.live for frame in frames), "it has reached the present once"
     assert len(log.reads) > reads
 
 
@@ -147,7 +154,7 @@ async def test_memory_for_a_stuck_watcher_is_bounded() -> None:
     for _ in range(200):
         log.append(text("x" * 1000))
         await next_frame(quick)
-        assert hub.kept_bytes <= 50_000
+        assert hub.kept_bytes <= 50_000 + 1100, "the ring, and the frame that all share"
     assert positions(await frames_until(stuck, 201)) == list(range(2, 202))
 
 
@@ -224,6 +231,23 @@ async def test_one_who_leaves_ends_nobody_elses_read() -> None:
     assert leaves.cancelled()
     log.gate.set()
     assert positions([await within(stays)]) == [1, 2, 3, 4, 5]
+
+
+async def test_a_read_that_fails_for_nobody_is_no_news() -> None:
+    """All who asked have left: the loop has nothing to report."""
+    reported: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, report: reported.append(report))
+    log = MemoryLog(entries=5)
+    log.gate.clear()
+    leaves = asyncio.create_task(next_frame(open_watch(WatchHub(log))))
+    await within(log.reading.wait())
+    leaves.cancel()
+    await settled()
+    log.error = StoreUnavailable("away")
+    log.gate.set()
+    await settled()
+    gc.collect()
+    assert reported == []
 
 
 async def test_a_store_that_fails_ends_the_watch_by_name() -> None:
