@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
+from broker_service.storage.listeners import Listeners, settle
 from broker_service.storage.port import CommitListener, StoreError, StoreUnavailable
 from broker_service.storage.sqlite_errors import concerns_one_write, store_error
 from broker_service.storage.sqlite_writes import Heads, Transaction
@@ -54,13 +55,8 @@ class WriteJob(Generic[T]):
         self.outcome = error
 
     def settle(self) -> None:
-        if self.future.done():  # its caller was cancelled; the others of the group are not
-            return
-        if isinstance(self.outcome, Exception):
-            self.future.set_exception(self.outcome)
-        else:
-            assert self.outcome is not None
-            self.future.set_result(self.outcome)
+        assert self.outcome is not None
+        settle(self.future, self.outcome)
 
 
 class Writer:
@@ -75,7 +71,7 @@ class Writer:
         self._connection = connection
         self._now = now
         self._loop = loop
-        self._listeners: list[CommitListener] = []
+        self._listeners = Listeners(loop)
         self._heads = Heads(_SESSIONS_KNOWN)
         self._next_sweep = 0
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
@@ -85,7 +81,7 @@ class Writer:
         self._thread.start()
 
     def listen(self, listener: CommitListener) -> None:
-        self._listeners.append(listener)
+        self._listeners.add(listener)
 
     async def do(self, apply: Callable[[Transaction], T]) -> T:
         """Run `apply` in a transaction and answer with its result once that is durable."""
@@ -205,15 +201,9 @@ class Writer:
                 return  # tried again before the next transaction, whose callers get the error
 
     def _deliver(self, jobs: list[Job], transaction: Transaction | None) -> None:
-        """On the event loop: tell the listeners, then the callers.
-
-        Each listener's call is scheduled by itself, so that one that fails is reported by the loop
-        and keeps nothing from the others. Callers wake up after them: their own entries are
-        published.
-        """
+        """On the event loop: tell the listeners, then the callers."""
         if transaction is not None:
             for session, position, entries in transaction.published:
-                for listener in self._listeners:
-                    self._loop.call_soon(listener, session, position, entries)
+                self._listeners.tell(session, position, entries)
         for job in jobs:
             job.settle()

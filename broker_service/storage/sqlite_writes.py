@@ -13,15 +13,13 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from broker_service.storage.checks import check_fence, check_snapshot, check_version, placed
 from broker_service.storage.port import (
     Append,
     Committed,
     DeleteInteraction,
     DeleteWork,
     Effect,
-    EntryKind,
-    Fence,
-    FenceLost,
     PutInteraction,
     PutSession,
     PutSnapshot,
@@ -30,7 +28,6 @@ from broker_service.storage.port import (
     RequestAlreadyRecorded,
     SessionKey,
     StoredEntry,
-    VersionConflict,
     Work,
     WorkKey,
     WorkKind,
@@ -108,13 +105,15 @@ class Transaction:
         """Check the write in full, then store it."""
         for append in write.appends:
             if append.fence is not None:
-                self._check_fence(append.fence)
+                check_fence(append.fence, self._held(append.fence.work))
         for effect in write.effects:
             if isinstance(effect, RememberRequest):
                 self._check_request(effect)
         for append in write.appends:
-            self._check_version(append)
-        self._check_snapshots(write)
+            check_version(append, self._version(append.session))
+        for effect in write.effects:
+            if isinstance(effect, PutSnapshot):
+                check_snapshot(effect, self._version(effect.session), write)
         entries = tuple([self._append(append) for append in write.appends])
         for effect in write.effects:
             self._store(effect)
@@ -181,14 +180,13 @@ class Transaction:
             [(head.version, head.position, head.session_no) for head in self._moved.values()],
         )
 
-    def _check_fence(self, fence: Fence) -> None:
-        held: tuple[str | None, int] | None = self._connection.execute(
+    def _held(self, work: WorkKey) -> tuple[str | None, int] | None:
+        row: tuple[str | None, int] | None = self._connection.execute(
             "SELECT owner, token FROM work"
             " WHERE kind = ? AND tenant_id = ? AND session_id = ? AND work_id = ?",
-            _work_place(fence.work),
+            _work_place(work),
         ).fetchone()
-        if held != (fence.owner, fence.token):
-            raise FenceLost(fence)
+        return row
 
     def _check_request(self, effect: RememberRequest) -> None:
         found = self._connection.execute(
@@ -199,28 +197,9 @@ class Transaction:
         if found is not None:
             raise RequestAlreadyRecorded(effect.key)
 
-    def _check_version(self, append: Append) -> None:
-        head = self._heads.get(self._connection, append.session)
-        version = 0 if head is None else head.version
-        if append.expected_version is None:
-            if head is None and append.entries:
-                raise VersionConflict(append.session)  # only an event creates a session
-        elif append.expected_version != version:
-            raise VersionConflict(append.session)
-
-    def _check_snapshots(self, write: Write) -> None:
-        for effect in write.effects:
-            if not isinstance(effect, PutSnapshot):
-                continue
-            head = self._heads.get(self._connection, effect.session)
-            version = 0 if head is None else head.version
-            for append in write.appends:
-                if append.session == effect.session:
-                    version += sum(entry.kind is EntryKind.EVENT for entry in append.entries)
-            if not 0 < effect.version <= version:
-                raise ValueError(
-                    f"session {effect.session.session_id} has no version {effect.version}"
-                )
+    def _version(self, session: SessionKey) -> int | None:
+        head = self._heads.get(self._connection, session)
+        return None if head is None else head.version
 
     def _append(self, append: Append) -> tuple[StoredEntry, ...]:
         if not append.entries:
@@ -234,32 +213,23 @@ class Transaction:
             )
             assert created.lastrowid is not None
             head = self._heads.put(append.session, Head(created.lastrowid, 0, 0))
-        stored: list[StoredEntry] = []
-        number, version, position = head.session_no, head.version, head.position
-        for entry in append.entries:
-            position += 1
-            if entry.kind is EntryKind.EVENT:
-                version += 1
-            stored.append(
-                StoredEntry(
-                    position, version, entry.kind, entry.payload, entry.node_id, entry.subject_id
-                )
+        number = head.session_no
+        entries = placed(append, head.version, head.position)
+        self._entries += [
+            (
+                number,
+                entry.position,
+                entry.version,
+                entry.kind.value,
+                entry.node_id,
+                entry.subject_id,
+                entry.payload,
             )
-            self._entries.append(
-                (
-                    number,
-                    position,
-                    version,
-                    entry.kind.value,
-                    entry.node_id,
-                    entry.subject_id,
-                    entry.payload,
-                )
-            )
-        head.version, head.position = version, position
+            for entry in entries
+        ]
+        head.version, head.position = entries[-1].version, entries[-1].position
         self._moved[number] = head
-        entries = tuple(stored)
-        self.published.append((append.session, position, entries))
+        self.published.append((append.session, head.position, entries))
         return entries
 
     def _store(self, effect: Effect) -> None:
@@ -306,7 +276,7 @@ class Transaction:
                 self._store_session(effect)
             case PutSnapshot():
                 head = self._heads.get(self._connection, effect.session)
-                assert head is not None  # _check_snapshots
+                assert head is not None  # check_snapshot
                 run(
                     "INSERT INTO snapshots VALUES (?, ?, ?) ON CONFLICT (session_no) DO UPDATE"
                     " SET version = excluded.version, payload = excluded.payload"
