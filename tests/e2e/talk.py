@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from grpc.aio import AioRpcError
 
 from runner_service.agents.effects import wait_for_file
 from turngate.v1 import run_pb2
+from turngate.v1.broker_pb2 import WatchSessionRequest
 from turngate.v1.event_pb2 import SessionEvent
 from turngate.v1.interaction_pb2 import Interaction
 from turngate.v1.session_pb2 import SessionConfig
@@ -111,6 +113,46 @@ async def talk(
     session = await client.create_session(agent=agent, config=config, participants=participants)
     async with session.follow() as followed:
         yield Talk(session, followed)
+
+
+class Recorder:
+    """A client of its own making that resumes by cursor: what came, with all repetitions.
+
+    The client of the project leaves out what it has seen; this one would show it.
+    """
+
+    def __init__(self, client: TurngateClient, session_id: str) -> None:
+        self.events: list[SessionEvent] = []
+        self.cursor = ""
+        self.breaks: list[AioRpcError] = []
+        self._client = client
+        self._session_id = session_id
+        self._task = asyncio.create_task(self._record())
+
+    async def _record(self) -> None:
+        while True:
+            request = WatchSessionRequest(session_id=self._session_id, after=self.cursor)
+            try:
+                async for frame in self._client.stub.WatchSession(request, wait_for_ready=True):
+                    self.events.extend(frame.events)
+                    self.cursor = frame.cursor
+            except AioRpcError as error:
+                self.breaks.append(error)
+
+    async def stop(self) -> None:
+        """Leave the watch."""
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+
+@asynccontextmanager
+async def recorded(client: TurngateClient, session_id: str) -> AsyncIterator[Recorder]:
+    """A session that is recorded over all breaks."""
+    recorder = Recorder(client, session_id)
+    try:
+        yield recorder
+    finally:
+        await recorder.stop()
 
 
 def state_of(view: SessionView, run_id: str) -> run_pb2.RunState.ValueType | None:
