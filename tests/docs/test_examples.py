@@ -114,7 +114,8 @@ async def test_the_guide_for_clients_runs_as_it_is_written(pair: Pair, grpcurl: 
 
 
 def first_function(block: Block) -> str:
-    return next(node.name for node in ast.parse(block.body).body if hasattr(node, "name"))
+    nodes = ast.parse(block.body).body
+    return next(node.name for node in nodes if isinstance(node, ast.AsyncFunctionDef))
 
 
 async def nothing_is_running(client: TurngateClient) -> None:
