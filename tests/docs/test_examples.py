@@ -16,7 +16,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from tests.docs.pages import PAGES, ROOT, Block, blocks, name_of, page
-from tests.e2e.pair import Pair, new_pair
+from tests.e2e.pair import Pair
 from turngate.v1 import broker_pb2, event_pb2, interaction_pb2, run_pb2, runner_pb2, session_pb2
 from turngate_client import SessionView, TurngateClient, TurngateError, apply_event
 
@@ -80,13 +80,6 @@ def test_requests_of_grpcurl_lines_are_requests(block: Block) -> None:
 def test_shell_is_shell(block: Block) -> None:
     checked = subprocess.run(["bash", "-n"], input=block.body, text=True, capture_output=True)
     assert checked.returncode == 0, f"{block.place}: {checked.stderr}"
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    folder = tmp_path_factory.mktemp("docs")
-    with new_pair(folder, f"sqlite:{folder / 'sessions.db'}", ()) as started:
-        yield started
 
 
 async def test_the_guide_for_clients_runs_as_it_is_written(pair: Pair, grpcurl: str) -> None:
