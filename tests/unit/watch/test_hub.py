@@ -119,6 +119,22 @@ async def test_for_many_watchers_the_first_event_is_not_delayed_and_others_are_g
     assert texts([await next_frame(watches[0])]) == ["after a pause"]
 
 
+async def test_what_was_gathered_before_a_gap_is_not_taken_for_what_follows_it() -> None:
+    """W1: another replica commits meanwhile, and nobody has told of it yet."""
+    log, clock = MemoryLog(entries=1), ManualClock()
+    hub = WatchHub(log, WatchSettings(frames_a_second=1), clock)
+    first = open_watch(hub)
+    await next_frame(first)
+    log.append(text("announced"))
+    await next_frame(first)
+    log.append(text("gathered"))
+    log.append(text("theirs"), told=False)
+    log.append(text("ours"))
+    await clock.advance(2)
+    assert positions([await next_frame(open_watch(hub, after=4))]) == [5]
+    assert positions(await frames_until(first, 5)) == [3, 4, 5]
+
+
 async def test_what_fills_a_frame_waits_for_nothing() -> None:
     log, clock = MemoryLog(entries=1), ManualClock()
     settings = WatchSettings(frames_a_second=1, frame=FrameLimits(entries=3))
