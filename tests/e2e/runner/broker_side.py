@@ -151,12 +151,17 @@ class BrokerSide:
         """Say nothing more."""
         await self._call.done_writing()
 
-    async def acknowledge(self, *verdicts: Verdict, through: int | None = None) -> None:
-        """All that was heard is durable, and verdicts."""
+    async def acknowledge(
+        self, *verdicts: Verdict, through: int | None = None, after_cancel: bool = False
+    ) -> None:
+        """All that was heard is durable, and verdicts; in one message behind a cancel, if asked."""
         number = self.heard.events[-1].number if through is None else through
         self._answered = len(self.heard.events)
         said = runner_pb2.Acknowledgement(through=number, verdicts=verdicts)
-        await self.send(runner_pb2.BrokerEvent(acknowledgement=said))
+        events = [runner_pb2.BrokerEvent(acknowledgement=said)]
+        if after_cancel:
+            events.insert(0, runner_pb2.BrokerEvent(cancel=runner_pb2.CancelAttempt()))
+        await self.send(*events)
 
     async def cancel(self) -> None:
         """Tell the runner that the run is being cancelled."""

@@ -181,16 +181,8 @@ async def test_a_grant_that_comes_with_a_cancel_starts_nothing(
     stub = await serve(SLOW_TOOL.format(on_cancel="finish"))
     broker = await opened(stub, [user("go")])
     proposed = await broker.until("tools_proposed")
-    await broker.send(
-        runner_pb2.BrokerEvent(cancel=runner_pb2.CancelAttempt()),
-        runner_pb2.BrokerEvent(
-            acknowledgement=runner_pb2.Acknowledgement(
-                through=broker.heard.events[-1].number,
-                verdicts=broker.verdicts_on(proposed, {}),
-            )
-        ),
-    )
-    heard = await broker.run({"slow": runner_pb2.VERDICT_CANCELLED})
+    await broker.acknowledge(*broker.verdicts_on(proposed, {}), after_cancel=True)
+    heard = await broker.run()
     assert heard.end == "cancelled"
     assert not (tmp_path / "started").exists()
 
