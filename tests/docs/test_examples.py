@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from google.protobuf import json_format
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
+from grpc_health.v1 import health_pb2
 
 from tests.docs.pages import PAGES, ROOT, Block, blocks, name_of, page
 from tests.e2e.pair import Pair
@@ -21,10 +23,11 @@ from turngate.v1 import broker_pb2, event_pb2, interaction_pb2, run_pb2, runner_
 from turngate_client import SessionView, TurngateClient, TurngateError, apply_event
 
 SERVICES = {
+    "grpc.health.v1.Health": health_pb2.DESCRIPTOR,
     "turngate.v1.BrokerService": broker_pb2.DESCRIPTOR,
     "turngate.v1.RunnerService": runner_pb2.DESCRIPTOR,
 }
-CLIENTS = ROOT / "docs" / "clients.md"
+GUIDES = ("docs/clients.md", "docs/runners.md")
 QUIET_SECONDS = 20.0
 
 ALL = [block for path in PAGES for block in blocks(path)]
@@ -36,16 +39,23 @@ def of(*languages: str) -> list[Any]:
 
 
 def requests(block: Block) -> Iterator[tuple[str, str]]:
-    """Method and JSON body of each grpcurl line of a block; `$S` is the broker's service."""
-    text = block.body.replace("\\\n", " ")
-    for line in text.splitlines():
-        for command in re.findall(r"grpcurl (-[^|)\n]*)", line):
-            words = shlex.split(command, comments=True)
-            if "-d" not in words:
-                continue
-            name = next(word for word in words if "/" in word)
-            name = name.replace("$S", "turngate.v1.BrokerService")
-            yield name, words[words.index("-d") + 1]
+    """Method and JSON of each request of a block; `$S` is the broker's service.
+
+    A stream of requests is one JSON value a line.
+    """
+    lexer = shlex.shlex(block.body, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    words = list(lexer)
+    starts = [place for place, word in enumerate(words) if word == "grpcurl"]
+    for start, end in pairwise([*starts, len(words)]):
+        command = words[start:end]
+        if "-d" not in command:
+            continue
+        body = command[command.index("-d") + 1]
+        name = next(word for word in command if re.fullmatch(r"(\$S|[\w.]+)/\w+", word))
+        name = name.replace("$S", "turngate.v1.BrokerService")
+        for value in body.strip().split("\n") if "\n" in body else [body]:
+            yield name, value
 
 
 def request_of(name: str) -> Message:
@@ -82,7 +92,8 @@ def test_shell_is_shell(block: Block) -> None:
     assert checked.returncode == 0, f"{block.place}: {checked.stderr}"
 
 
-async def test_the_guide_for_clients_runs_as_it_is_written(pair: Pair, grpcurl: str) -> None:
+@pytest.mark.parametrize("guide", GUIDES)
+async def test_a_guide_runs_as_it_is_written(guide: str, pair: Pair, grpcurl: str) -> None:
     """One after the other, each once the services have nothing more to do."""
     names: dict[str, Any] = {
         "TurngateClient": TurngateClient,
@@ -94,7 +105,7 @@ async def test_the_guide_for_clients_runs_as_it_is_written(pair: Pair, grpcurl: 
         names |= {n: v for n, v in vars(module).items() if not n.startswith("_")}
     shell: list[str] = []
     async with TurngateClient(pair.broker.address, user="ann") as client:
-        for block in blocks(CLIENTS):
+        for block in blocks(ROOT / guide):
             if not block.info.endswith(" run"):
                 continue
             await nothing_is_running(client)
@@ -128,6 +139,7 @@ async def nothing_is_running(client: TurngateClient) -> None:
 def run_shell(block: Block, before: list[str], pair: Pair, grpcurl: str) -> None:
     """A block in the shell of those before it: only their variables are set anew."""
     body = block.body.replace("127.0.0.1:50051", pair.broker.address)
+    body = body.replace("127.0.0.1:50052", pair.runner.address)
     folder = str(Path(grpcurl).parent)
     script = "\n".join(["set -euo pipefail", f"PATH={shlex.quote(folder)}:$PATH", *before, body])
     done = subprocess.run(
@@ -137,7 +149,7 @@ def run_shell(block: Block, before: list[str], pair: Pair, grpcurl: str) -> None
         timeout=60,
     )
     assert done.returncode == 0, f"{block.place}:\n{done.stdout}\n{done.stderr}"
-    before += [line for line in body.splitlines() if re.fullmatch(r"[BS]=\S+", line)]
+    before += [line for line in body.splitlines() if re.fullmatch(r"[BRS]=\S+", line)]
     found = re.findall(r"^ID is (.+)$", done.stdout, re.M)
     before += [f"ID={shlex.quote(one)}" for one in found]
 
