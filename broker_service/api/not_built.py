@@ -14,6 +14,8 @@ NOT_IMPLEMENTED = (
     "CancelRun",
     "DeleteSession",
     "ListGrants",
+    "ListSessions.only_waiting",
+    "ListSessions.owner",
     "RegenerateRun",
     "ReportUnhandled",
     "RetryRun",

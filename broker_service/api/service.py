@@ -91,8 +91,10 @@ class BrokerApi(NotBuiltYet):
     async def ListSessions(
         self, request: broker_pb2.ListSessionsRequest, context: Any
     ) -> broker_pb2.ListSessionsResponse:
-        if request.owner or request.only_waiting:
-            raise commands.not_implemented("ListSessions.owner, ListSessions.only_waiting")
+        if request.owner:
+            raise commands.not_implemented("ListSessions.owner")
+        if request.only_waiting:
+            raise commands.not_implemented("ListSessions.only_waiting")
         where = SessionFilter(
             caller_of(context).tenant_id, labels=tuple(sorted(request.labels.items()))
         )
