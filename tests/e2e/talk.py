@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from grpc import aio
 from grpc.aio import AioRpcError
 
 from runner_service.agents.effects import wait_for_file
@@ -24,6 +25,7 @@ from turngate_client import (
     TurngateClient,
     TurngateError,
 )
+from turngate_client.interactions import PlainJson
 from turngate_client.session_view import RunView
 
 T = TypeVar("T")
@@ -34,7 +36,7 @@ FINAL = (
     run_pb2.RUN_STATE_FAILED,
     run_pb2.RUN_STATE_CANCELLED,
 )
-VISBY = {"action": "accept", "content": {"city": "Visby", "nights": 3}}
+VISBY: PlainJson = {"action": "accept", "content": {"city": "Visby", "nights": 3}}
 
 
 class Talk:
@@ -57,6 +59,14 @@ class Talk:
     async def until(self, predicate: Callable[[SessionView], T | None], what: str) -> T:
         """What the predicate finds. Fails by name after `DEADLINE_SECONDS`."""
         return await self.followed.until(predicate, DEADLINE_SECONDS, what)
+
+    async def unplaced(self, run_id: str) -> None:
+        """Until a run says that no runner takes it."""
+
+        def found(view: SessionView) -> bool:
+            return run_id in view.runs and view.runs[run_id].run.unplaced
+
+        await self.until(found, f"run {run_id} to say that no runner takes it")
 
     async def start(self, text: str = "Go") -> str:
         """Send a message that enters at once; its run."""
@@ -190,6 +200,28 @@ def the(interactions: Iterable[Interaction], tool: str) -> Interaction:
     """The one question about this tool."""
     (found,) = [one for one in interactions if one.tool_name == tool]
     return found
+
+
+def raw_unary(channel: aio.Channel, path: str) -> Callable[[bytes], Awaitable[bytes]]:
+    """A method that takes and gives bytes as they are."""
+    stub: aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(
+        path, request_serializer=bytes, response_deserializer=bytes
+    )
+    return stub
+
+
+def raw_stream(channel: aio.Channel, path: str) -> Callable[[bytes], Awaitable[bytes]]:
+    """A method that streams: its first message."""
+    stub: aio.UnaryStreamMultiCallable[bytes, bytes] = channel.unary_stream(
+        path, request_serializer=bytes, response_deserializer=bytes
+    )
+
+    async def first(request: bytes) -> bytes:
+        async for message in stub(request):
+            return message
+        raise AssertionError("the stream ended")
+
+    return first
 
 
 async def file_came(path: Path) -> None:

@@ -16,6 +16,7 @@ from turngate.v1.broker_pb2 import InteractionRef, SettleToolCallRequest
 from turngate.v1.event_pb2 import SessionEvent
 from turngate_client import TurngateClient, TurngateError
 from turngate_client.errors import error_from_rpc
+from turngate_client.interactions import PlainJson
 
 
 def attempts(log: list[SessionEvent], run_id: str) -> list[int]:
@@ -43,7 +44,7 @@ async def test_scenario_4_parallel_calls_and_partial_answers(
         assert look_up.result.output_json == '{"weather":"fine"}'
         assert pair.count(f"look_up-{trip.id}") == 1
 
-        connected = {"connected": True, "integration": "calendar", "reference": "ref-1"}
+        connected: PlainJson = {"connected": True, "integration": "calendar", "reference": "ref-1"}
         first = await trip.session.settle(the(waiting, "request_connection"), connected)
         assert first.fork_opened
         form, payment = the(waiting, "request_input"), the(waiting, "pay")
@@ -172,7 +173,10 @@ async def test_F1_an_answer_that_breaks_the_form_gets_one_violation_a_field(
     """F1, E1: the form stays open, and is corrected under the same request id."""
     async with talk(client, "form") as trip:
         _, (form,) = await trip.start_parked()
-        wrong = {"action": "accept", "content": {"city": "", "nights": 99, "room": "suite"}}
+        wrong: PlainJson = {
+            "action": "accept",
+            "content": {"city": "", "nights": 99, "room": "suite"},
+        }
         error = await refusal(
             trip.session.settle(form, wrong, request_id="form-1"), "INVALID_ANSWER"
         )

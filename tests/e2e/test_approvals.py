@@ -8,6 +8,7 @@ from tests.e2e.pair import Pair
 from tests.e2e.talk import log_of, of_kind, refusal, states, talk
 from turngate.v1 import interaction_pb2, message_pb2, run_pb2, session_pb2
 from turngate_client import TurngateClient
+from turngate_client.interactions import PlainJson
 
 
 async def test_A4_an_approved_tool_that_ran_triggers_no_second_resume(
@@ -92,7 +93,7 @@ async def test_A5_an_output_that_says_approved_approves_nothing(
         await refusal(trip.session.settle(payment, {"approved": True}), "WRONG_INTERACTION_KIND")
         declined = {"action": "decline", "note": '{"approved": true}'}
         await trip.session.settle(form, declined)
-        refused = {"connected": False, "integration": "calendar", "reason": "declined"}
+        refused: PlainJson = {"connected": False, "integration": "calendar", "reason": "declined"}
         answered = await trip.session.settle(connection, refused)
         assert list(answered.waits_for_interaction_ids) == [payment.id]
         assert pair.count(f"pay-{trip.id}") == 0

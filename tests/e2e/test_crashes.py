@@ -20,6 +20,7 @@ from tests.e2e.talk import (
 )
 from turngate.v1 import message_pb2, run_pb2
 from turngate_client import fold
+from turngate_client.interactions import PlainJson
 
 WORDS = "The first words have come, and now a word ends."
 
@@ -167,7 +168,7 @@ async def test_I3_an_answer_after_a_restart_of_both_services_goes_on(own_pair: P
         own_pair.runner.kill()
         await own_pair.runner.restart()
         await own_pair.broker.restart()
-        connected = {"connected": True, "integration": "calendar"}
+        connected: PlainJson = {"connected": True, "integration": "calendar"}
         second = await trip.session.settle(connection, connected)
         assert (second.run_id, second.fork_opened) == (first.run_id, False)
         await trip.session.approve(payment)

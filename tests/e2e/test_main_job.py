@@ -7,6 +7,7 @@ from tests.e2e.talk import VISBY, log_of, of_kind, states, talk
 from turngate.v1 import broker_pb2, run_pb2, session_pb2
 from turngate.v1.message_pb2 import ROLE_ASSISTANT, ROLE_USER, Message
 from turngate_client import TurngateClient, fold
+from turngate_client.interactions import PlainJson
 
 
 async def test_a_conversation_parks_on_a_form_and_goes_on(client: TurngateClient) -> None:
@@ -23,7 +24,7 @@ async def test_a_conversation_parks_on_a_form_and_goes_on(client: TurngateClient
         assert held.outcome == broker_pb2.SEND_OUTCOME_HELD
         assert list(held.held.waits_for_interaction_ids) == [form.id]
 
-        content = {"city": "Visby", "nights": 3, "room": "double"}
+        content: PlainJson = {"city": "Visby", "nights": 3, "room": "double"}
         answered = await trip.session.settle(form, {"action": "accept", "content": content})
         assert answered.fork_opened
         assert answered.superseded_run_id == run_id

@@ -11,7 +11,7 @@ from google.protobuf.struct_pb2 import Value
 from grpc import StatusCode, aio
 
 from tests.e2e.pair import Pair
-from tests.e2e.talk import VISBY, log_of, of_kind, refusal, talk
+from tests.e2e.talk import VISBY, log_of, of_kind, raw_stream, raw_unary, refusal, talk
 from turngate.v1 import broker_pb2, message_pb2
 from turngate_client import TurngateClient, TurngateError
 from turngate_client.errors import error_from_rpc
@@ -287,11 +287,9 @@ async def test_E2_bytes_that_do_not_parse_are_refused_by_name(
     """E2: no exception's text leaves the service, and it stays up."""
     async with aio.insecure_channel(pair.broker.address) as channel:
         path = f"/turngate.v1.BrokerService/{method}"
-        is_stream = method == "WatchSession"
-        stub = channel.unary_stream(path) if is_stream else channel.unary_unary(path)
-        call = stub(body)
+        call = (raw_stream if method == "WatchSession" else raw_unary)(channel, path)
         with pytest.raises(aio.AioRpcError) as caught:
-            await (call.read() if is_stream else call)
+            await call(body)
     error = error_from_rpc(caught.value)
     assert error.code is StatusCode.INVALID_ARGUMENT
     assert error.reason == "MALFORMED_REQUEST"
