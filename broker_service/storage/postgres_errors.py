@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import parse_qs, urlsplit
 
 from broker_service.storage.port import StoreUnavailable
-from broker_service.storage.postgres_driver import sqlstate
+from broker_service.storage.postgres_driver import DRIVER_ERRORS, sqlstate
 
 _REASONS = {
     "08": "the connection to the database was lost",
@@ -21,6 +21,17 @@ _REASONS = {
 }
 
 
+class LostRace(Exception):
+    """Another replica came in between: nothing is stored, the same may succeed now."""
+
+
+FAILURES: tuple[type[Exception], ...] = (*DRIVER_ERRORS, LostRace)
+"""What a transaction fails with; the refusal of one write is none of these."""
+
+OPENING_ERRORS: tuple[type[Exception], ...] = (*DRIVER_ERRORS, StoreUnavailable)
+"""What making a connection fails with."""
+
+
 def store_error(error: BaseException) -> StoreUnavailable:
     """The port's error for a failure; its text names no address and no statement (E2)."""
     code = sqlstate(error)
@@ -29,6 +40,8 @@ def store_error(error: BaseException) -> StoreUnavailable:
             return StoreUnavailable(f"the store is unavailable: {reason}")
     if code:
         return StoreUnavailable(f"the store is unavailable: PostgreSQL error {code}")
+    if isinstance(error, LostRace):
+        return StoreUnavailable("the store is unavailable: other brokers come in between each time")
     if isinstance(error, TimeoutError):
         return StoreUnavailable("the store is unavailable: the database does not answer in time")
     return StoreUnavailable("the store is unavailable: the database cannot be reached")
@@ -37,7 +50,7 @@ def store_error(error: BaseException) -> StoreUnavailable:
 def is_race(error: BaseException) -> bool:
     """Whether another replica came in between, so that the same may succeed now: a deadlock, or a
     row that both of them made."""
-    return sqlstate(error) in ("40001", "40P01", "23505")
+    return isinstance(error, LostRace) or sqlstate(error) in ("40001", "40P01", "23505")
 
 
 def concerns_values(error: BaseException) -> bool:

@@ -27,7 +27,7 @@ class ManualClock:
 class Harness(Protocol):
     clock: ManualClock
 
-    def open(self) -> Store:
+    async def open(self) -> Store:
         """Open the store, by the harness's clock. Again after a close, it finds the same data."""
         ...
 
@@ -45,7 +45,7 @@ class SqliteHarness:
         self.path = folder / "store.db"
         self.clock = ManualClock()
 
-    def open(self) -> Store:
+    async def open(self) -> Store:
         return open_sqlite(self.path, self.clock)
 
     def durable_position(self, session: SessionKey) -> int | None:

@@ -151,7 +151,7 @@ async def test_reads_go_on_while_much_is_written(store: Store) -> None:
 
 async def test_close_finishes_what_is_being_written(harness: Harness) -> None:
     """E4"""
-    store = harness.open()
+    store = await harness.open()
     pending = [
         asyncio.create_task(store.commit(write(event(), session=session))) for session in SESSIONS
     ]
@@ -165,7 +165,7 @@ async def test_close_finishes_what_is_being_written(harness: Harness) -> None:
     with pytest.raises(StoreUnavailable, match="closed"):
         await store.last_position(S)
     await store.close()  # once more is no error
-    again = harness.open()
+    again = await harness.open()
     for session in SESSIONS:
         assert await again.last_position(session) == 1
     await again.close()
