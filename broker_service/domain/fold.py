@@ -281,6 +281,7 @@ def _result_added(state: SessionState, event: ToolResultAdded) -> None:
         same = state.runs[event.same_as_run_id].results.get(call_id) or record.result
         assert same is not None, "a shared result is recorded"
         result = replace(result, output_json=same.output_json, error_text=same.error_text)
+        run.lenders |= {event.same_as_run_id}
     run.results[call_id] = result
     run.result_runs[call_id] = event.same_as_run_id or run.id
     if result.answer_id:

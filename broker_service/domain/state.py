@@ -117,6 +117,8 @@ class RunNode:
     results: dict[str, ToolResult] = field(default_factory=dict)
     result_runs: dict[str, str] = field(default_factory=dict)
     hints: dict[str, RenderHint] = field(default_factory=dict)
+    # The runs whose results it shares, in whatever step: they hold the outcomes (F4, S1).
+    lenders: frozenset[str] = frozenset()
     # No runner could be found for a while (S2).
     unplaced: bool = False
     # Attempts lost since the last complete message (R6).

@@ -221,7 +221,7 @@ def nodes_needed(state: SessionState, path: Sequence[str]) -> list[str]:
         if run.origin_id:
             todo.append(run.origin_id)
         todo += [holder for _, holder in run.inherited]
-        todo += list(run.result_runs.values())
+        todo += sorted(run.lenders)
     return list(needed)
 
 

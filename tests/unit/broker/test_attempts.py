@@ -399,3 +399,15 @@ def test_results_of_earlier_steps_are_refused() -> None:
     chat.step(run_id)
     with chat.refused(Reason.PROTOCOL_VIOLATION):
         chat.report(run_id, tool_result("c-1", "2"))
+
+
+def test_an_attempt_that_is_not_due_takes_nothing() -> None:
+    """R3: a claim of an old attempt that comes late."""
+    chat = Conversation()
+    run_id = chat.start()
+    chat.report(run_id)
+    chat.lose(run_id)
+    with chat.refused(Reason.STALE_ATTEMPT):
+        chat.act(lambda d: runs.begin_attempt(d, run_id, 1))
+    chat.act(lambda d: runs.begin_attempt(d, run_id, 2))
+    assert chat.run(run_id).attempt == 2

@@ -342,9 +342,12 @@ class Clients(RuleBasedStateMachine):
         runs = [run for run in self.active() if self.to_propose(run) and not run.open_message_id]
         run = data.draw(st.sampled_from(runs))
         tools = self.to_propose(run)
-        verdicts = self.chat.propose(run.id, *tools)
-        assert Verdict.WAIT not in verdicts, "S1: nobody else runs a call of this run"
-        assert Verdict.CANCELLED not in verdicts
+        for verdict in self.chat.verdicts(run.id, *tools):
+            record = self.chat.state.calls[verdict.call_id]
+            assert verdict.verdict is not Verdict.CANCELLED
+            if verdict.verdict is Verdict.WAIT:
+                assert record.started_by != run.id, "S1"
+                assert record.result is None, "S1: what is recorded is reused"
 
     @precondition(lambda self: any(self.under_way(run) for run in self.active()))
     @rule(data=st.data(), output=st.sampled_from(["1", '{"approved":true}']))
@@ -385,8 +388,8 @@ class Clients(RuleBasedStateMachine):
         if run.open_message_id:
             self.chat.report(run.id, Finished(said(run.open_message_id)))
             return
-        if tools := self.to_propose(run):
-            self.chat.propose(run.id, *tools)
+        if (tools := self.to_propose(run)) and Verdict.WAIT in self.chat.propose(run.id, *tools):
+            return  # another fork runs a call of this step (S1)
         for call_id in self.under_way(run):
             self.chat.report(run.id, tool_result(call_id))
         waiting = self.to_propose(run)
@@ -441,7 +444,7 @@ class Clients(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Nothing is left that waits for nobody, and no message is lost (G2, S2)."""
-        for _ in range(400):
+        for turn in range(400):
             state = self.chat.state
             if state.open_interactions:
                 question = state.interactions[next(iter(state.open_interactions))]
@@ -450,7 +453,7 @@ class Clients(RuleBasedStateMachine):
                 else:
                     self.chat.settle(question.id, error="never mind")
             elif self.active():
-                self.next_move(self.active()[0])
+                self.next_move(self.active()[turn % len(self.active())])
             elif state.held:
                 first = state.held[0]
                 if first.reason is HoldReason.QUEUE_PAUSED:

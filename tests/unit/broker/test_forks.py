@@ -413,13 +413,17 @@ def test_the_same_answer_again_gets_the_first_outcome() -> None:
     assert chat.settle(question, VISBY).run_id == first.run_id
 
 
-@pytest.mark.parametrize("policy", [None, ConflictPolicy.FIRST_WINS])
-def test_another_answer_is_refused_naming_the_first(policy: ConflictPolicy | None) -> None:
-    """F5 (until second answers are built), FIRST_WINS: id, run and time of the first answer."""
-    chat, run_id = parked(config=SessionConfig(agent="travel", conflict_policy=policy))
+@pytest.mark.parametrize("on_tool", [False, True])
+def test_another_answer_is_refused_naming_the_first(on_tool: bool) -> None:
+    """F5 with FIRST_WINS, of session or tool: id, run and time of the first answer."""
+    first_wins = ConflictPolicy.FIRST_WINS
+    tools = (ClientTool("pick_colour", conflict_policy=first_wins),) if on_tool else ()
+    policy = None if on_tool else first_wins
+    config = SessionConfig(agent="travel", client_tools=tools, conflict_policy=policy)
+    chat, run_id = parked(client_call("c-1"), config=config)
     question = chat.interaction("c-1").id
-    first = chat.settle(question, VISBY)
-    for by, output in ((BEN, VISBY), (ANN, LUND)):
+    first = chat.settle(question, '"red"')
+    for by, output in ((BEN, '"red"'), (ANN, '"blue"')):
         with chat.refused(Reason.ALREADY_SETTLED) as caught:
             chat.settle(question, output, by=by)
         metadata = caught.value.metadata

@@ -266,14 +266,6 @@ def test_reject_does_not_jump_a_paused_queue() -> None:
     assert chat.state.queue_pause is not None
 
 
-def test_interrupt_is_refused_by_name_while_it_is_not_built() -> None:
-    """G4 comes later; nothing is promised that is not kept."""
-    chat = Conversation()
-    chat.start()
-    with chat.refused(Reason.NOT_IMPLEMENTED):
-        chat.send("stop", on_busy=OnBusy.INTERRUPT)
-
-
 def test_a_held_message_is_edited_by_its_author_in_its_place() -> None:
     """G3."""
     chat = Conversation()
@@ -432,3 +424,22 @@ def test_the_end_of_an_attempt_that_was_cancelled_by_nobody_holds() -> None:
     assert chat.held_texts() == ["two"]
     chat.report(run_id, FAILED)
     assert chat.held_texts() == []
+
+
+def test_who_stands_behind_a_paused_message_says_so() -> None:
+    """G1: older messages are held; only the first one waits for the pause itself."""
+    chat = paused("three", "four")
+    reasons = [held.reason for held in chat.state.held]
+    assert reasons == [HoldReason.QUEUE_PAUSED, HoldReason.QUEUED_BEHIND]
+
+
+def test_a_new_send_that_enters_starts_the_count_again() -> None:
+    """G2: one failure, a new send, one failure: that is not two in a row."""
+    chat = Conversation()
+    chat.fail(chat.start("one"))
+    run_id = chat.start("two")
+    chat.report(run_id)
+    assert chat.state.failures_in_row == 0
+    chat.fail(run_id)
+    assert chat.state.failures_in_row == 1
+    assert chat.state.queue_pause is None

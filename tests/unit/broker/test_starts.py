@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from broker_service.domain.events import ToolResultAdded, ToolStarted
+from broker_service.domain.decision import Decision
+from broker_service.domain.events import RunCreated, ToolResultAdded, ToolStarted
 from broker_service.domain.model import (
     ApprovalPolicy,
     Permission,
     PolicyRule,
     ProposedTool,
     ResultKind,
+    Run,
+    RunCause,
     RunState,
     SessionConfig,
     ToolCall,
@@ -20,6 +23,7 @@ from broker_service.domain.reports import Proposed, Resulted
 from broker_service.domain.starts import Verdict
 from tests.unit.broker.conversation import (
     DECLINED,
+    LUND,
     VISBY,
     Conversation,
     client_call,
@@ -330,3 +334,112 @@ def test_a_call_that_the_runner_refuses_goes_back_to_the_model() -> None:
     assert [r.kind for r in chat.results().values()] == [ResultKind.CALL_REFUSED] * 2
     chat.complete(run_id)
     assert chat.run(run_id).state is RunState.COMPLETED
+
+
+def test_of_two_tools_after_answers_one_that_asks_defers_the_other() -> None:
+    """R4: a question of the step is a question, whenever its own tool would run."""
+    chat, run_id = running(server_call("c-1"), server_call("c-2"))
+    ask = ProposedTool("c-1", tool_permission=Permission.ASK, after_answers=True)
+    assert chat.propose(run_id, ask, LATER) == [Verdict.ASK, Verdict.DEFERRED]
+    chat.park(run_id, ask, LATER)
+    assert chat.open_calls() == ["c-1"]
+    chat.decide(chat.interaction("c-1").id)
+    assert chat.propose(run_id, ask, LATER) == [Verdict.GRANTED, Verdict.GRANTED]
+
+
+# --- two runs at one step: what a second answer will open (F5), made by hand here ---
+
+
+def two_forks(*, idempotent: bool = False) -> tuple[Conversation, str, str, ProposedTool]:
+    """Scenario 15: a form and an approved payment; the form is answered by two clients."""
+    pay = ProposedTool("c-pay", tool_permission=Permission.ASK, idempotent=idempotent)
+    chat, run_id = running(form("c-1"), server_call("c-pay"))
+    chat.propose(run_id, pay)
+    chat.park(run_id, pay)
+    chat.decide(chat.interaction("c-pay").id)
+    first = chat.settle(chat.interaction("c-1").id, VISBY).run_id
+    second = chat.mint("run")
+    origin = chat.run(run_id)
+
+    def answer_again(decision: Decision) -> None:
+        fork = Run(
+            id=second,
+            prompt_id=origin.prompt_id,
+            state=RunState.PENDING,
+            cause=RunCause.SECOND_ANSWER,
+            origin_run_id=run_id,
+            supersedes_run_id=run_id,
+            agent=origin.agent,
+            create_time=decision.now,
+        )
+        decision.emit(RunCreated(fork, origin_through_message_id=origin.step_message_id))
+        result = ToolResult("c-1", output_json=LUND, kind=ResultKind.CLIENT, answer_id="ans_b")
+        decision.emit(ToolResultAdded(second, result))
+
+    chat.act(answer_again)
+    return chat, first, second, pay
+
+
+@pytest.mark.parametrize("idempotent", [False, True])
+def test_scenario_15_one_approval_one_effect(idempotent: bool) -> None:
+    """S1, A3: the first run to reach the call starts it; another waits, then takes its result."""
+    chat, first, second, pay = two_forks(idempotent=idempotent)
+    assert chat.state.selected == first, "F5: the first answer keeps the branch"
+    assert chat.propose(second, pay) == [Verdict.GRANTED]
+    assert chat.propose(first, pay) == [Verdict.WAIT]
+    chat.report(second, tool_result("c-pay", '"paid"'))
+    (verdict,) = chat.verdicts(first, pay)
+    assert verdict.verdict is Verdict.REUSE
+    assert verdict.result is not None
+    assert verdict.result.output_json == '"paid"'
+    assert len(chat.events_of(ToolStarted)) == 1
+    assert chat.events_of(ToolResultAdded)[-1].same_as_run_id == second
+    for run_id, city in ((first, VISBY), (second, LUND)):
+        assert chat.results(run_id)["c-pay"].output_json == '"paid"'
+        assert chat.results(run_id)["c-1"].output_json == city
+        chat.complete(run_id)
+
+
+@pytest.mark.parametrize("end", ["lost", "failed"])
+def test_scenario_15_the_starter_is_killed_in_the_middle(end: str) -> None:
+    """S1: the other run learns that the outcome is unknown; it never starts the call again."""
+    chat, first, second, pay = two_forks()
+    chat.propose(first, pay)
+    if end == "lost":
+        chat.lose(first)
+    else:
+        chat.fail(first)
+    (verdict,) = chat.verdicts(second, pay)
+    assert verdict.verdict is Verdict.REUSE
+    assert verdict.result is not None
+    assert verdict.result.kind is ResultKind.OUTCOME_UNKNOWN
+    assert len(chat.events_of(ToolStarted)) == 1
+    chat.complete(second)
+
+
+def test_scenario_15_the_runner_is_killed_after_the_payment_while_another_tool_runs() -> None:
+    """S1, R3: the payment's result is reused, the other call's outcome is unknown."""
+    chat, run_id = running(server_call("c-pay"), server_call("c-2"))
+    chat.propose(run_id, ProposedTool("c-pay"), ProposedTool("c-2"))
+    chat.report(run_id, tool_result("c-pay", '"paid"'))
+    chat.lose(run_id)
+    chat.complete(run_id)
+    assert {call: result.kind for call, result in chat.results().items()} == {
+        "c-pay": ResultKind.TOOL,
+        "c-2": ResultKind.OUTCOME_UNKNOWN,
+    }
+    assert len(chat.events_of(ToolStarted)) == 2
+
+
+def test_a_shared_result_is_read_after_both_runs_have_gone_on() -> None:
+    """S1, F3: a transcript finds the run that holds the outcome, however far both have come."""
+    chat, first, second, pay = two_forks()
+    chat.propose(second, pay)
+    chat.report(second, tool_result("c-pay", '"paid"'))
+    chat.propose(first, pay)
+    chat.step(second)
+    chat.step(first)
+    assert chat.results(first)["c-pay"].output_json == '"paid"'
+    chat.ask(first, form("c-3"))
+    fork = chat.settle(chat.interaction("c-3").id, VISBY).run_id
+    assert chat.results(fork)["c-pay"].output_json == '"paid"'
