@@ -19,7 +19,7 @@ from runner_service.limits import AttemptLimits, error_result
 from runner_service.minting import IdMint
 from runner_service.opening import Opening
 from runner_service.outbox import Outbox, RunnerEvent
-from runner_service.pairing import calls_of, pair, results_in
+from runner_service.pairing import PairedHistory, calls_of, pair, results_in
 from runner_service.tool_calls import ToolCalls, end_tasks
 from runner_service.toolbox import hint_of, offered_tools, proposal_of, refusal
 from runner_service.writing import MessageWriter
@@ -55,10 +55,9 @@ class Attempt:
         self._results = results_in(opening.history)
         self._hinted = _hinted(opening.history)
         self._step = _open_step(opening, self._results)
-        done = [message for message in opening.history if message is not self._step]
-        history = pair(done, opening.turn_start, self._results)
-        self._turn_start = history.turn_start
-        self._history = list(history.messages)
+        self._done = [message for message in opening.history if message is not self._step]
+        self._turn_start = opening.turn_start
+        self._paired: PairedHistory | None = None
         # Events of one moment, which the broker decides in one commit.
         self._joined: list[RunnerEvent] = []
 
@@ -92,7 +91,7 @@ class Attempt:
                 return RunnerEvent(
                     parked=runner_pb2.RunParked(waiting_tools=self._proposals(self._step))
                 )
-            self._history.extend(pair([self._step], 0, self._results).messages)
+            self._done.append(self._step)
             self._step = None
         return RunnerEvent(cancelled=runner_pb2.RunCancelled())
 
@@ -139,16 +138,30 @@ class Attempt:
                 await pieces.aclose()
         return writer.message()
 
+    def _history(self) -> PairedHistory:
+        """All steps that are over, well paired (T4).
+
+        Made when it is needed first: by then the broker knows that a message begins.
+        """
+        if self._paired is None:
+            self._paired = pair(self._done, self._turn_start, self._results)
+        else:
+            added = pair(self._done, 0, self._results).messages
+            self._paired = PairedHistory((*self._paired.messages, *added), self._paired.turn_start)
+        self._done = []
+        return self._paired
+
     def _turn(self) -> Turn:
         start = self._start
+        history = self._history()
         return Turn(
             session_id=start.session_id,
             run_id=start.run_id,
             attempt=start.attempt,
             tenant_id=start.tenant_id,
             principal=start.principal,
-            history=tuple(self._history),
-            turn_start=self._turn_start,
+            history=history.messages,
+            turn_start=history.turn_start,
             starts_with_branch=start.history_offset == 0,
             tools=self._tools,
             approval_policy=start.approval_policy,

@@ -24,7 +24,8 @@ _SYNTHETIC_KINDS = {
 
 # Parts that are content. Results stand in `PairedMessage.results`; hints, approval requests and
 # decisions are for clients (H1, A5).
-_CONTENT = frozenset({"text", "reasoning", "tool_call", "file", "data"})
+_PLAIN = frozenset({"text", "reasoning", "file", "data"})
+_CONTENT = _PLAIN | {"tool_call"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,8 @@ def calls_of(message: Message) -> list[message_pb2.ToolCall]:
 
 
 def _content(message: Message, known: Mapping[str, ToolResult]) -> Message:
+    if all(part.WhichOneof("content") in _PLAIN for part in message.parts):
+        return message  # nearly every one: not worth a copy
     content = Message()
     content.CopyFrom(message)
     del content.parts[:]
