@@ -44,10 +44,10 @@ from broker_service.domain.model import (
     Message,
     ResultKind,
     Role,
+    RunCause,
     RunChangeCause,
     RunState,
     SessionConfig,
-    ToolExecutor,
     ToolResult,
     Usage,
 )
@@ -193,14 +193,15 @@ def _run_created(state: SessionState, event: RunCreated) -> None:
         run.questions = origin.questions
         run.degraded = origin.degraded
         run.not_handled_tools = origin.not_handled_tools
+        run.over_limit_step = origin.over_limit_step
         if event.origin_through_message_id == origin.step_message_id:
             run.step_message_id = origin.step_message_id
             run.step_calls = origin.step_calls
             run.hints = dict(origin.hints)
         for inherited in event.inherited_results:
-            source = state.runs[inherited.run_id]
-            run.results[inherited.call_id] = source.results[inherited.call_id]
-            run.result_runs[inherited.call_id] = source.result_runs[inherited.call_id]
+            recorded = state.recorded_result(inherited.run_id, inherited.call_id)
+            run.results[inherited.call_id] = recorded
+            run.result_runs[inherited.call_id] = inherited.run_id
     state.runs[run.id] = run
     state.nodes.append(run.id)
     state.children.setdefault(run.prompt_id, []).append(run.id)
@@ -208,7 +209,9 @@ def _run_created(state: SessionState, event: RunCreated) -> None:
     if created.supersedes_run_id:
         superseded = state.runs[created.supersedes_run_id]
         # The first successor keeps its place: second answers (F5) supersede the same run again.
-        superseded.superseded_by = superseded.superseded_by or run.id
+        # But a retry takes that of an earlier one, which was cancelled (R6).
+        if not superseded.superseded_by or run.cause is RunCause.RETRY:
+            superseded.superseded_by = run.id
         superseded.waits = []
         state.live_runs.pop(superseded.id, None)
     if event.selected:
@@ -223,8 +226,10 @@ def _run_state_changed(state: SessionState, event: RunStateChanged, now: int) ->
     run.update_time = now
     if event.attempt:
         run.attempt = event.attempt
-    if event.state is RunState.RUNNING:
+    if event.state is RunState.RUNNING and run.collecting:
         run.collecting = False
+        run.fork_results = dict(run.results)
+        run.fork_result_runs = dict(run.result_runs)
     run.unplaced = event.unplaced
     run.waits = list(event.waits_for_interaction_ids)
     if event.state in FINAL_STATES:
@@ -278,8 +283,7 @@ def _result_added(state: SessionState, event: ToolResultAdded) -> None:
     record = state.calls[call_id]
     result = event.result
     if event.same_as_run_id:
-        same = state.runs[event.same_as_run_id].results.get(call_id) or record.result
-        assert same is not None, "a shared result is recorded"
+        same = state.recorded_result(event.same_as_run_id, call_id)
         result = replace(result, output_json=same.output_json, error_text=same.error_text)
         run.lenders |= {event.same_as_run_id}
     run.results[call_id] = result
@@ -295,6 +299,8 @@ def _result_added(state: SessionState, event: ToolResultAdded) -> None:
         run.not_handled_tools |= {record.call.name}
     elif kind is ResultKind.UNSUPPORTED_PAYLOAD:
         run.degraded = True
+    elif kind is ResultKind.QUESTION_LIMIT:
+        run.over_limit_step = run.step
 
 
 def _interaction_opened(state: SessionState, interaction: Interaction) -> None:
@@ -313,8 +319,7 @@ def _interaction_opened(state: SessionState, interaction: Interaction) -> None:
     )
     state.open_interactions[interaction.id] = None
     record.interaction_id = interaction.id
-    if record.call.executor is ToolExecutor.CLIENT:
-        run.questions += 1
+    run.questions += 1
 
 
 def _answer_added(state: SessionState, event: AnswerAdded) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from broker_service.domain.branches import leave_branch
+from broker_service.domain.cancel import stop
 from broker_service.domain.decision import BROKER, Decision
 from broker_service.domain.events import (
     HeldMessageRemoved,
@@ -25,7 +27,9 @@ from broker_service.domain.model import (
     Part,
     QueuePause,
     QueuePauseReason,
+    Role,
     RunCause,
+    RunChangeCause,
     TraceContext,
 )
 from broker_service.domain.nodes import find_node
@@ -46,6 +50,19 @@ class SendMessage:
     message: Message
     branch_node_id: str = ""
     on_busy: OnBusy | None = None
+    trace_context: TraceContext | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EditMessage:
+    """`prompt_id`: the user message that is edited. `keep_running`: do not cancel the pending or
+    running run of the branch that is left.
+    """
+
+    message: Message
+    prompt_id: str
+    on_busy: OnBusy | None = None
+    keep_running: bool = False
     trace_context: TraceContext | None = None
 
 
@@ -73,13 +90,15 @@ def send_message(decision: Decision, command: SendMessage) -> Sent:
     tip = state.end_of_branch(branch) if branch else ""
     block = _block(state, tip)
     on_busy = command.on_busy or state.config.on_busy or OnBusy.HOLD
-    if on_busy is OnBusy.INTERRUPT and block:
-        raise Refusal(
-            Reason.NOT_IMPLEMENTED,
-            "on_busy INTERRUPT is not built yet",
-            {"feature": "ON_BUSY_INTERRUPT"},
-        )
-    behind = any(_tip_of(state, held) == tip for held in state.held)
+    interrupting = on_busy is OnBusy.INTERRUPT
+    if interrupting and block:
+        stop(decision, state.runs[block.run_id], RunChangeCause.INTERRUPTED)
+        block = _block(state, tip)
+    # An interrupting message goes in front of the queue, behind earlier interrupting ones (G4).
+    behind = any(
+        _tip_of(state, held) == tip and (held.interrupting or not interrupting)
+        for held in state.held
+    )
     if on_busy is OnBusy.REJECT and (block or behind):
         reason = block.reason if block else HoldReason.QUEUED_BEHIND
         raise Refusal(
@@ -109,6 +128,7 @@ def send_message(decision: Decision, command: SendMessage) -> Sent:
         branch_node_id=tip,
         # Sent to another branch on purpose: only such a message enters unseen (G2).
         branch_named=bool(command.branch_node_id) and tip != state.selected,
+        interrupting=interrupting,
         create_time=decision.now,
         trace_context=command.trace_context,
     )
@@ -117,18 +137,63 @@ def send_message(decision: Decision, command: SendMessage) -> Sent:
     return _sent_before(state, message) or Sent(message.id)
 
 
+def edit_message(decision: Decision, command: EditMessage) -> Sent:
+    """C2: a new prompt beside the old one, and selected; it waits for nothing.
+
+    Refuses with MESSAGE_NOT_FOUND and NOT_A_PROMPT.
+    """
+    state = decision.state
+    if sent := _sent_before(state, command.message):
+        return sent
+    prompt = state.prompts.get(command.prompt_id)
+    if prompt is None or prompt.role is not Role.USER:
+        known = command.prompt_id in state.message_nodes
+        raise Refusal(
+            Reason.NOT_A_PROMPT if known else Reason.MESSAGE_NOT_FOUND,
+            f"message {command.prompt_id} is no user message of this session",
+            {"message_id": command.prompt_id},
+        )
+    on_busy = command.on_busy or state.config.on_busy
+    leave_branch(
+        decision,
+        keep_running=command.keep_running,
+        stop_parked=on_busy is OnBusy.INTERRUPT,
+    )
+    _end_pause(decision)
+    run_id = enter(
+        decision,
+        command.message,
+        prompt.parent_id,
+        edits=prompt.id,
+        trace_context=command.trace_context,
+    )
+    return Sent(command.message.id, run_id)
+
+
 def enter(
     decision: Decision,
     message: Message,
     tip: str,
     *,
     was_held: bool = False,
+    edits: str = "",
     trace_context: TraceContext | None = None,
 ) -> str:
-    """The message becomes the prompt after `tip`, and its run is created. Answers the run's id."""
-    selected = tip == decision.state.selected
+    """The message becomes the prompt after `tip`, and its run is created. Answers the run's id.
+
+    `edits`: the prompt beside which it stands; an edit selects what it creates (C2).
+    """
+    selected = bool(edits) or tip == decision.state.selected
     stored = replace(message, create_time=decision.now)
-    decision.emit(PromptAdded(stored, parent_node_id=tip, selected=selected, was_held=was_held))
+    decision.emit(
+        PromptAdded(
+            stored,
+            parent_node_id=tip,
+            edits_prompt_id=edits,
+            selected=selected,
+            was_held=was_held,
+        )
+    )
     return create_run(
         decision, message.id, RunCause.PROMPT, selected=selected, trace_context=trace_context
     )

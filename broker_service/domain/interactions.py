@@ -166,6 +166,17 @@ def refuse_if_closed_without_answer(interaction: Interaction) -> None:
         )
 
 
+def first_answer_metadata(interaction: Interaction) -> dict[str, str]:
+    """What ALREADY_SETTLED names: the first answer, its run and time (F5)."""
+    first = interaction.answers[0]
+    return {
+        "interaction_id": interaction.id,
+        "answer_id": first.id,
+        "run_id": first.run_id,
+        "answered_at": instant(first.create_time),
+    }
+
+
 def instant(millis: int | None) -> str:
     """RFC 3339, UTC, as error metadata tell instants."""
     moment = datetime.fromtimestamp((millis or 0) / 1000, UTC)

@@ -31,6 +31,7 @@ from broker_service.domain.model import (
     ResultKind,
     Role,
     RunFailure,
+    RunFailureReason,
     RunState,
     TextPart,
     ToolCall,
@@ -326,6 +327,16 @@ def _parked(decision: Decision, run: RunNode, waiting: tuple[ProposedTool, ...])
     if not unresolved:
         raise _violation("parked, but every call of the step has its result")
     step = _park_client_calls(decision, run, unresolved)
+    asked = [
+        call_id
+        for call_id in unresolved
+        if call_id in step.open or ((tool := proposals.get(call_id)) and asks(state, run, tool))
+    ]
+    over = _over_limit(decision, run, asked)
+    if over and run.over_limit_step == run.step - 1:
+        limit = RunFailure(RunFailureReason.QUESTION_LIMIT, "too many questions, twice in a row")
+        runs.fail_run(decision, run, limit)
+        return
     for settlement in step.settlements:
         result = ToolResult(
             call_id=settlement.call_id,
@@ -334,9 +345,19 @@ def _parked(decision: Decision, run: RunNode, waiting: tuple[ProposedTool, ...])
             create_time=decision.now,
         )
         runs.add_result(decision, run, result)
+    for call_id in over:
+        result = ToolResult(
+            call_id=call_id,
+            error_text=_TOO_MANY_QUESTIONS,
+            kind=ResultKind.QUESTION_LIMIT,
+            create_time=decision.now,
+        )
+        runs.add_result(decision, run, result)
     waits: list[str] = []
     for call_id in unresolved:
         call = state.calls[call_id].call
+        if call_id in over:
+            continue
         if call_id in step.open:
             notice = InteractionNotice.UNSUPPORTED_PAYLOAD if call_id in step.notices else None
             kind = InteractionKind.CLIENT_TOOL
@@ -359,6 +380,16 @@ def _parked(decision: Decision, run: RunNode, waiting: tuple[ProposedTool, ...])
         )
     )
     runs.resume_if_free(decision, run)
+
+
+_TOO_MANY_QUESTIONS = "Too many questions were asked in this turn. Go on without this one."
+
+
+def _over_limit(decision: Decision, run: RunNode, asked: list[str]) -> list[str]:
+    """The calls that are over the limit of questions a step or turn (D3), the last ones first."""
+    limits = decision.limits
+    room = min(limits.questions_a_step, max(0, limits.questions_a_turn - run.questions))
+    return asked[room:]
 
 
 def _park_client_calls(decision: Decision, run: RunNode, unresolved: list[str]) -> ParkedStep:

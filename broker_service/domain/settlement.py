@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from broker_service.domain.decision import Decision
 from broker_service.domain.events import AnswerAdded
-from broker_service.domain.forks import open_fork
+from broker_service.domain.forks import fork_for_second_answer, open_fork, open_second_fork
 from broker_service.domain.interactions import (
     BUILT_IN_KINDS,
     InteractionRef,
     declared_tool,
     find_interaction,
-    instant,
     refuse_if_closed_without_answer,
     refuse_kind,
 )
@@ -70,7 +69,8 @@ class Settled:
 
 def settle_tool_call(decision: Decision, command: SettleToolCall) -> Settled:
     """The first answer to a run that parked itself opens a fork (F2); an answer to another open
-    call of the step is collected by that fork (F4).
+    call of the step is collected by that fork (F4); a second answer to the same call opens a
+    sibling branch (F5).
     """
     state = decision.state
     interaction = find_interaction(state, command.ref)
@@ -82,11 +82,17 @@ def settle_tool_call(decision: Decision, command: SettleToolCall) -> Settled:
             {"tool_name": command.tool_name, "expected": interaction.tool_name},
         )
     refuse_if_closed_without_answer(interaction)
-    if interaction.state is InteractionState.ANSWERED:
-        return _answered_before(decision, interaction, command)
+    is_second = interaction.state is InteractionState.ANSWERED
+    if is_second and (repeated := _repeated(decision, interaction, command)):
+        return repeated
     _check_output(state, interaction, command.output_json)
     waiting = state.waiting_runs(interaction.id)
-    addressed = _addressed(state, waiting, command.ref.run_id)
+    if is_second:
+        addressed = fork_for_second_answer(
+            state, interaction, command.ref.run_id, decision.limits.max_forks_per_call
+        )
+    else:
+        addressed = _addressed(state, waiting, command.ref.run_id)
     answer_id = decision.mint("ans")
     result = ToolResult(
         call_id=interaction.call_id,
@@ -97,7 +103,7 @@ def settle_tool_call(decision: Decision, command: SettleToolCall) -> Settled:
         answer_id=answer_id,
         create_time=decision.now,
     )
-    collected = addressed.collecting
+    collected = addressed.collecting and not is_second
     goes_on_id = addressed.id if collected else decision.mint("run")
     answer = Answer(
         id=answer_id,
@@ -114,7 +120,9 @@ def settle_tool_call(decision: Decision, command: SettleToolCall) -> Settled:
     )
     # What closes a question closes it for every run that waits for it (F4).
     goes_on = addressed
-    if not collected:
+    if is_second:
+        goes_on = open_second_fork(decision, addressed, goes_on_id, interaction)
+    elif not collected:
         goes_on = open_fork(decision, addressed, goes_on_id, interaction)
     add_result(decision, goes_on, result)
     resume_if_free(decision, goes_on)
@@ -122,16 +130,8 @@ def settle_tool_call(decision: Decision, command: SettleToolCall) -> Settled:
         if run is not addressed:
             share_result(decision, run, result, goes_on.id)
             resume_if_free(decision, run)
-    return Settled(
-        interaction_id=interaction.id,
-        answer_id=answer_id,
-        run_id=goes_on_id,
-        fork_opened=not collected,
-        superseded_run_id=state.runs[goes_on_id].supersedes,
-        acted_on_run_id=addressed.id,
-        message_id=copy_message_id(interaction.message_id, goes_on_id),
-        client_ref=command.client_ref,
-    )
+    settled = _settled(state, interaction, answer, fork_opened=not collected)
+    return replace(settled, acted_on_run_id=addressed.id)
 
 
 def _addressed(state: SessionState, waiting: list[RunNode], named_run_id: str) -> RunNode:
@@ -203,34 +203,29 @@ def _built_in_kind(interaction: Interaction) -> str:
     return BUILT_IN_KINDS.get(interaction.tool_name, "")
 
 
-def _answered_before(
+def _repeated(
     decision: Decision, interaction: Interaction, command: SettleToolCall
-) -> Settled:
-    """The same principal repeating the same answer gets the first outcome; other second answers are
-    refused, naming the first (F5)."""
+) -> Settled | None:
+    """The same principal repeating the same answer gets the first outcome (F5)."""
     digests = decision.state.answer_digests
     digest = answer_digest(command.output_json, command.error_text)
     for answer in interaction.answers:
         if answer.author == decision.actor.name and digests[answer.id] == digest:
-            run = decision.state.runs[answer.run_id]
-            return Settled(
-                interaction_id=interaction.id,
-                answer_id=answer.id,
-                run_id=run.id,
-                fork_opened=False,
-                superseded_run_id=run.supersedes,
-                acted_on_run_id=run.id,
-                message_id=copy_message_id(interaction.message_id, run.id),
-                client_ref=command.client_ref,
-            )
-    first = interaction.answers[0]
-    raise Refusal(
-        Reason.ALREADY_SETTLED,
-        "another answer came first",
-        {
-            "interaction_id": interaction.id,
-            "answer_id": first.id,
-            "run_id": first.run_id,
-            "answered_at": instant(first.create_time),
-        },
+            return _settled(decision.state, interaction, answer, fork_opened=False)
+    return None
+
+
+def _settled(
+    state: SessionState, interaction: Interaction, answer: Answer, *, fork_opened: bool
+) -> Settled:
+    run = state.runs[answer.run_id]
+    return Settled(
+        interaction_id=interaction.id,
+        answer_id=answer.id,
+        run_id=run.id,
+        fork_opened=fork_opened,
+        superseded_run_id=run.supersedes,
+        acted_on_run_id=run.id,
+        message_id=copy_message_id(interaction.message_id, run.id),
+        client_ref=answer.client_ref,
     )

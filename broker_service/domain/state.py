@@ -119,6 +119,11 @@ class RunNode:
     hints: dict[str, RenderHint] = field(default_factory=dict)
     # The runs whose results it shares, in whatever step: they hold the outcomes (F4, S1).
     lenders: frozenset[str] = frozenset()
+    # What a fork had of its first step when it was handed over: second answers start from it (F5).
+    fork_results: dict[str, ToolResult] = field(default_factory=dict)
+    fork_result_runs: dict[str, str] = field(default_factory=dict)
+    # The step in which questions went over the limit (D3).
+    over_limit_step: int = 0
     # No runner could be found for a while (S2).
     unplaced: bool = False
     # Attempts lost since the last complete message (R6).
@@ -244,6 +249,14 @@ class SessionState:
             chain.append(run)
             run_id = run.origin_id
         return chain
+
+    def recorded_result(self, run_id: str, call_id: str) -> ToolResult:
+        """The result of a call that an event of this run holds, as far as it can still matter."""
+        run = self.runs[run_id]
+        record = self.calls[call_id]
+        result = run.results.get(call_id) or run.fork_results.get(call_id) or record.result
+        assert result is not None, "a result that is named is recorded"
+        return result
 
     def owns_call(self, run: RunNode, call_id: str) -> bool:
         """Whether a call is one of the run's, its own or copied with its origin's messages (F7)."""
