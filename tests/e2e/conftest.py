@@ -1,6 +1,6 @@
 """Pairs of services for the end-to-end tests; their logs are shown where a test fails.
 
-Tests that kill or stop nothing share one pair. Each store of `STORES` gets every test.
+Each worker has one pair for its tests. Each store of `STORES` gets every test.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def store_url(request: pytest.FixtureRequest) -> Callable[[Path], str]:
 def shared_pair(
     tmp_path_factory: pytest.TempPathFactory, store_url: Callable[[Path], str]
 ) -> Iterator[Pair]:
-    """The pair of all tests that stop nothing."""
+    """The pair of all tests that need no other settings."""
     folder = tmp_path_factory.mktemp("pair")
     with new_pair(folder, store_url(folder), all_scripts()) as pair:
         yield pair
@@ -85,7 +85,7 @@ async def client(pair: Pair) -> AsyncIterator[TurngateClient]:
 def start_pair(
     tmp_path: Path, store_url: Callable[[Path], str], request: pytest.FixtureRequest
 ) -> Iterator[StartPair]:
-    """Starts one pair for a test that stops or kills."""
+    """Starts a pair for a test that needs other settings, or a store of its own."""
     with ExitStack() as stack:
 
         def start(
@@ -112,9 +112,15 @@ def start_pair(
 
 
 @pytest.fixture
-def own_pair(start_pair: StartPair) -> Pair:
-    """A pair of the test's own, both services up."""
-    return start_pair()
+def killable(pair: Pair) -> Iterator[Pair]:
+    """The shared pair for a test that kills or stops services; afterwards both are up again.
+
+    Tests of one worker follow each other, and the sessions of a test are its own.
+    """
+    yield pair
+    for service in (pair.runner, pair.broker):
+        if not service.runs:
+            service.start()
 
 
 def all_scripts() -> tuple[Path, ...]:

@@ -21,7 +21,13 @@ STOP_SECONDS = 30.0
 SHOWN_LOG_CHARACTERS = 6_000
 
 # Short times, so that a takeover after a kill does not hold up the suite.
-QUICK = ("--lease=1", "--heartbeat=0.2", "--retry-pause=0.05", "--retry-pause-limit=0.2")
+QUICK = (
+    "--lease=1",
+    "--heartbeat=0.2",
+    "--retry-pause=0.05",
+    "--retry-pause-limit=0.2",
+    "--unplaced-after=1",
+)
 
 
 class StartFailed(AssertionError):
@@ -73,6 +79,7 @@ class Service:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
+                cwd=self.log.parent,
                 env=clean_environment(),
             )
 
@@ -215,13 +222,14 @@ def clean_environment() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if not key.startswith("TURNGATE_")}
 
 
-def start_error(name: str, *flags: str) -> tuple[int, list[str]]:
-    """Exit code and output lines of a service that cannot start."""
+def start_error(name: str, folder: Path, *flags: str) -> tuple[int, list[str]]:
+    """Exit code and output lines of a service that cannot start, in this folder."""
     done = subprocess.run(
         service_command(name, *flags),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
+        cwd=folder,
         env=clean_environment(),
         timeout=START_SECONDS,
         check=False,

@@ -36,22 +36,22 @@ async def causes(trip: Talk, run_id: str) -> list[str]:
 
 @pytest.mark.parametrize(("moment", "effects"), [("before", 0), ("after", 1)])
 async def test_S1_runner_killed_in_a_step_with_an_effect(
-    own_pair: Pair, moment: str, effects: int
+    killable: Pair, moment: str, effects: int
 ) -> None:
     """Before or after its effect: the call is `outcome_unknown`, and is never started again."""
-    async with own_pair.client() as client, talk(client, "effect") as trip:
+    async with killable.client() as client, talk(client, "effect") as trip:
         run_id = await trip.start()
         if moment == "after":
-            own_pair.open_gate(f"before-{trip.id}")
-            await file_came(own_pair.file(f"charged-{trip.id}"))
+            killable.open_gate(f"before-{trip.id}")
+            await file_came(killable.file(f"charged-{trip.id}"))
         else:
-            await file_came(own_pair.file(f"started-{trip.id}"))
-        own_pair.runner.kill()
+            await file_came(killable.file(f"started-{trip.id}"))
+        killable.runner.kill()
         for gate in ("before", "after"):
-            own_pair.open_gate(f"{gate}-{trip.id}")
-        await own_pair.runner.restart()
+            killable.open_gate(f"{gate}-{trip.id}")
+        await killable.runner.restart()
         assert await trip.completed(run_id) == "I charge. Charge: outcome_unknown."
-        assert own_pair.count(f"charge-{trip.id}") == effects
+        assert killable.count(f"charge-{trip.id}") == effects
         log = await log_of(trip.session)
         assert len(of_kind(log, "tool_started")) == 1
         (result,) = [e.tool_result_added.result for e in of_kind(log, "tool_result_added")]
@@ -61,17 +61,17 @@ async def test_S1_runner_killed_in_a_step_with_an_effect(
 
 
 async def test_S1_a_tool_that_is_declared_idempotent_runs_again_with_the_same_key(
-    own_pair: Pair,
+    killable: Pair,
 ) -> None:
-    async with own_pair.client() as client, talk(client, "idempotent_effect") as trip:
+    async with killable.client() as client, talk(client, "idempotent_effect") as trip:
         run_id = await trip.start()
-        own_pair.open_gate(f"before-{trip.id}")
-        await file_came(own_pair.file(f"charged-{trip.id}"))
-        own_pair.runner.kill()
-        own_pair.open_gate(f"after-{trip.id}")
-        await own_pair.runner.restart()
+        killable.open_gate(f"before-{trip.id}")
+        await file_came(killable.file(f"charged-{trip.id}"))
+        killable.runner.kill()
+        killable.open_gate(f"after-{trip.id}")
+        await killable.runner.restart()
         assert await trip.completed(run_id) == "I charge. Charge: done."
-        keys = own_pair.file(f"keys-{trip.id}").read_text().split()
+        keys = killable.file(f"keys-{trip.id}").read_text().split()
         assert len(keys) == 2
         assert keys[0] == keys[1]
         assert trip.id in keys[0]
@@ -79,16 +79,16 @@ async def test_S1_a_tool_that_is_declared_idempotent_runs_again_with_the_same_ke
 
 
 async def test_R3_text_that_was_being_written_is_withdrawn_and_written_anew(
-    own_pair: Pair,
+    killable: Pair,
 ) -> None:
-    async with own_pair.client() as client, talk(client, "gated") as trip:
+    async with killable.client() as client, talk(client, "gated") as trip:
         run_id = await trip.start()
         await trip.text_came(run_id, "now a wo")
-        own_pair.runner.kill()
+        killable.runner.kill()
         await trip.until(lambda view: not view.drafts, "the text to be withdrawn")
         assert trip.view.text(run_id) == ""
-        own_pair.open_gate(f"go-{trip.id}")
-        await own_pair.runner.restart()
+        killable.open_gate(f"go-{trip.id}")
+        await killable.runner.restart()
         text = await trip.completed(run_id)
         assert text.startswith(WORDS)
         assert text.count("The first words") == 1
@@ -101,18 +101,18 @@ async def test_R3_text_that_was_being_written_is_withdrawn_and_written_anew(
         assert fold(log).text(run_id) == text
 
 
-async def test_S2_broker_killed_while_text_streams(own_pair: Pair) -> None:
+async def test_S2_broker_killed_while_text_streams(killable: Pair) -> None:
     """W1: whoever watches goes on by cursor, without gap or duplicate, and the run goes on."""
     async with (
-        own_pair.client() as client,
+        killable.client() as client,
         talk(client, "gated") as trip,
         recorded(client, trip.id) as recorder,
     ):
         run_id = await trip.start()
         await trip.text_came(run_id, "now a wo")
-        own_pair.broker.kill()
-        await own_pair.broker.restart()
-        own_pair.open_gate(f"go-{trip.id}")
+        killable.broker.kill()
+        await killable.broker.restart()
+        killable.open_gate(f"go-{trip.id}")
         text = await trip.completed(run_id)
         assert text.startswith(WORDS)
         log = await log_of(trip.session)
@@ -123,16 +123,16 @@ async def test_S2_broker_killed_while_text_streams(own_pair: Pair) -> None:
         assert await causes(trip, run_id) == ["ATTEMPT_LOST"]
 
 
-async def test_E4_broker_killed_right_after_an_answer_was_acknowledged(own_pair: Pair) -> None:
+async def test_E4_broker_killed_right_after_an_answer_was_acknowledged(killable: Pair) -> None:
     async with (
-        own_pair.client() as client,
+        killable.client() as client,
         talk(client, "form") as trip,
         recorded(client, trip.id) as recorder,
     ):
         _, (form,) = await trip.start_parked()
         answered = await trip.session.settle(form, VISBY, request_id="a1")
-        own_pair.broker.kill()
-        await own_pair.broker.restart()
+        killable.broker.kill()
+        await killable.broker.restart()
         again = await trip.session.settle(form, VISBY, request_id="a1")
         assert again == answered, "E1: the first answer again, also after a crash"
         assert await trip.completed(answered.run_id) == "Where to? Off to Visby."
@@ -142,13 +142,13 @@ async def test_E4_broker_killed_right_after_an_answer_was_acknowledged(own_pair:
         assert len(of_kind(log, "run_created")) == 2
 
 
-async def test_I3_broker_killed_while_parked(own_pair: Pair) -> None:
-    async with own_pair.client() as client, talk(client, "form") as trip:
+async def test_I3_broker_killed_while_parked(killable: Pair) -> None:
+    async with killable.client() as client, talk(client, "form") as trip:
         run_id, (form,) = await trip.start_parked()
         held = await trip.session.send("hello?")
         before = await log_of(trip.session)
-        own_pair.broker.kill()
-        await own_pair.broker.restart()
+        killable.broker.kill()
+        await killable.broker.restart()
         assert await log_of(trip.session) == before, "a restart changes nothing"
         (waiting,) = await trip.session.open_interactions()
         assert waiting.id == form.id
@@ -160,44 +160,44 @@ async def test_I3_broker_killed_while_parked(own_pair: Pair) -> None:
         await trip.until(lambda view: held.message_id in view.prompts, "the message to enter")
 
 
-async def test_I3_an_answer_after_a_restart_of_both_services_goes_on(own_pair: Pair) -> None:
-    async with own_pair.client() as client, talk(client, "four") as trip:
+async def test_I3_an_answer_after_a_restart_of_both_services_goes_on(killable: Pair) -> None:
+    async with killable.client() as client, talk(client, "four") as trip:
         _, (form, connection, payment) = await trip.start_parked()
         first = await trip.session.settle(form, VISBY)
-        own_pair.broker.kill()
-        own_pair.runner.kill()
-        await own_pair.runner.restart()
-        await own_pair.broker.restart()
+        killable.broker.kill()
+        killable.runner.kill()
+        await killable.runner.restart()
+        await killable.broker.restart()
         connected: PlainJson = {"connected": True, "integration": "calendar"}
         second = await trip.session.settle(connection, connected)
         assert (second.run_id, second.fork_opened) == (first.run_id, False)
         await trip.session.approve(payment)
         await trip.completed(first.run_id)
-        assert own_pair.count(f"look_up-{trip.id}") == 1
-        assert own_pair.count(f"pay-{trip.id}") == 1
+        assert killable.count(f"look_up-{trip.id}") == 1
+        assert killable.count(f"pay-{trip.id}") == 1
 
 
-async def test_I3_a_clean_restart_of_both_services_while_parked(own_pair: Pair) -> None:
-    async with own_pair.client() as client, talk(client, "form") as trip:
+async def test_I3_a_clean_restart_of_both_services_while_parked(killable: Pair) -> None:
+    async with killable.client() as client, talk(client, "form") as trip:
         _, (form,) = await trip.start_parked()
-        assert await own_pair.broker.stop() == 0
-        assert await own_pair.runner.stop() == 0
-        await own_pair.runner.restart()
-        await own_pair.broker.restart()
+        assert await killable.broker.stop() == 0
+        assert await killable.runner.stop() == 0
+        await killable.runner.restart()
+        await killable.broker.restart()
         answered = await trip.session.settle(form, VISBY)
         assert await trip.completed(answered.run_id) == "Where to? Off to Visby."
 
 
 async def test_I3_an_answer_while_the_runner_is_down_goes_on_when_it_is_up(
-    own_pair: Pair,
+    killable: Pair,
 ) -> None:
-    async with own_pair.client() as client, talk(client, "form") as trip:
+    async with killable.client() as client, talk(client, "form") as trip:
         _, (form,) = await trip.start_parked()
-        own_pair.runner.kill()
+        killable.runner.kill()
         answered = await trip.session.settle(form, VISBY)
         held = await trip.session.send("still there?")
         assert held.held.waits_for_run_id == answered.run_id
-        await own_pair.runner.restart()
+        await killable.runner.restart()
         assert await trip.completed(answered.run_id) == "Where to? Off to Visby."
 
 
@@ -205,7 +205,7 @@ async def test_R3_a_runner_that_comes_back_from_a_freeze_changes_nothing(
     start_pair: StartPair,
 ) -> None:
     """S2: it is silent for too long, the attempt is lost; what it writes later is refused."""
-    pair = start_pair(broker_flags=("--silent-runner=0.6",))
+    pair = start_pair(broker_flags=("--silent-runner=1",))
     async with pair.client() as client, talk(client, "gated") as trip:
         run_id = await trip.start()
         await trip.text_came(run_id, "now a wo")
@@ -237,26 +237,26 @@ async def test_R6_a_run_whose_attempts_are_all_lost_fails_by_name(start_pair: St
         assert (await trip.completed(next_run)).startswith(WORDS)
 
 
-async def test_S1_broker_killed_in_a_step_with_an_effect(own_pair: Pair) -> None:
+async def test_S1_broker_killed_in_a_step_with_an_effect(killable: Pair) -> None:
     """The runner lives on, but its attempt is over: one effect, and the outcome is unknown."""
-    async with own_pair.client() as client, talk(client, "effect") as trip:
+    async with killable.client() as client, talk(client, "effect") as trip:
         run_id = await trip.start()
-        own_pair.open_gate(f"before-{trip.id}")
-        await file_came(own_pair.file(f"charged-{trip.id}"))
-        own_pair.broker.kill()
-        own_pair.open_gate(f"after-{trip.id}")
-        await own_pair.broker.restart()
+        killable.open_gate(f"before-{trip.id}")
+        await file_came(killable.file(f"charged-{trip.id}"))
+        killable.broker.kill()
+        killable.open_gate(f"after-{trip.id}")
+        await killable.broker.restart()
         assert (await trip.completed(run_id)).startswith("I charge. Charge: ")
-        assert own_pair.count(f"charge-{trip.id}") == 1
+        assert killable.count(f"charge-{trip.id}") == 1
         assert len(of_kind(await log_of(trip.session), "tool_started")) == 1
 
 
-async def test_A2_runner_killed_before_an_approved_tool_ran(own_pair: Pair) -> None:
+async def test_A2_runner_killed_before_an_approved_tool_ran(killable: Pair) -> None:
     """An approval that was acknowledged is not lost: the tool runs once the runner is back."""
-    async with own_pair.client() as client, talk(client, "pay") as trip:
+    async with killable.client() as client, talk(client, "pay") as trip:
         run_id, (approval,) = await trip.start_parked()
-        own_pair.runner.kill()
+        killable.runner.kill()
         await trip.session.approve(approval)
-        await own_pair.runner.restart()
+        await killable.runner.restart()
         assert await trip.completed(run_id) == "Paid, number 1."
-        assert own_pair.count(f"pay-{trip.id}") == 1
+        assert killable.count(f"pay-{trip.id}") == 1

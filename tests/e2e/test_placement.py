@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from tests.e2e.conftest import StartPair
+from tests.e2e.pair import Pair
 from tests.e2e.talk import log_of, of_kind, talk
 from turngate.v1 import run_pb2
+from turngate_client import TurngateClient
 
 
 async def test_S2_a_run_that_no_runner_takes_says_so_and_goes_on_when_one_is_up(
-    start_pair: StartPair,
+    killable: Pair,
 ) -> None:
-    pair = start_pair(broker_flags=("--unplaced-after=1",), start_runner=False)
-    async with pair.client() as client, talk(client, "echo") as trip:
+    killable.runner.kill()
+    async with killable.client() as client, talk(client, "echo") as trip:
         run_id = await trip.start("anybody there?")
         await trip.unplaced(run_id)
         assert (await trip.session.run(run_id)).run.unplaced
-        await pair.runner.restart()
+        await killable.runner.restart()
         assert await trip.completed(run_id) == "You said: anybody there?"
         assert not trip.view.runs[run_id].run.unplaced
         marks = [
@@ -28,9 +30,7 @@ async def test_S2_a_run_that_no_runner_takes_says_so_and_goes_on_when_one_is_up(
 async def test_S2_a_run_that_no_runner_takes_fails_by_name_in_the_end(
     start_pair: StartPair,
 ) -> None:
-    pair = start_pair(
-        broker_flags=("--unplaced-after=1", "--unplaced-limit=1.5"), start_runner=False
-    )
+    pair = start_pair(broker_flags=("--unplaced-limit=1.5",), start_runner=False)
     async with pair.client() as client, talk(client, "echo") as trip:
         run_id = await trip.start("anybody there?")
         held = await trip.session.send("and now?")
@@ -40,12 +40,10 @@ async def test_S2_a_run_that_no_runner_takes_fails_by_name_in_the_end(
 
 
 async def test_S2_an_agent_that_no_runner_offers_keeps_its_run_waiting(
-    start_pair: StartPair,
+    client: TurngateClient,
 ) -> None:
     """The runner is up, but has no such agent; other sessions are not held up (G5)."""
-    pair = start_pair(broker_flags=("--unplaced-after=1",))
     async with (
-        pair.client() as client,
         talk(client, "nobody") as lonely,
         talk(client, "echo") as other,
     ):

@@ -64,7 +64,7 @@ def test_a_port_that_is_taken_is_one_line(name: str, tmp_path: Path) -> None:
         flags = [f"--listen={address}"]
         if name == "broker":
             flags.append(f"--store=sqlite:{tmp_path / 'sessions.db'}")
-        check_start_error(start_error(name, *flags), address)
+        check_start_error(start_error(name, tmp_path, *flags), address)
 
 
 def check_start_error(ended: tuple[int, list[str]], *words: str) -> None:
@@ -76,29 +76,23 @@ def check_start_error(ended: tuple[int, list[str]], *words: str) -> None:
         assert word in lines[0]
 
 
-@pytest.fixture
-def held_file(own_pair: Pair, tmp_path: Path) -> Path:
-    """The file of a broker that runs."""
-    assert own_pair.broker.runs
-    return tmp_path / "sessions.db"
-
-
-def test_a_file_that_another_broker_holds_is_one_line(held_file: Path) -> None:
-    assert held_file.exists()
-    ended = start_error("broker", "--listen=127.0.0.1:0", f"--store=sqlite:{held_file}")
-    check_start_error(ended, str(held_file))
+def test_a_file_that_another_broker_holds_is_one_line(pair: Pair, tmp_path: Path) -> None:
+    file = pair.broker.log.parent / "sessions.db"
+    assert file.exists()
+    flags = ("--listen=127.0.0.1:0", f"--store=sqlite:{file}")
+    check_start_error(start_error("broker", tmp_path, *flags), str(file))
 
 
 def test_a_folder_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     file = tmp_path / "nowhere" / "sessions.db"
-    ended = start_error("broker", "--listen=127.0.0.1:0", f"--store=sqlite:{file}")
+    ended = start_error("broker", tmp_path, "--listen=127.0.0.1:0", f"--store=sqlite:{file}")
     check_start_error(ended, str(file.parent))
 
 
 def test_a_file_that_is_no_database_is_one_line(tmp_path: Path) -> None:
     file = tmp_path / "letter.txt"
     file.write_text("Dear reader, this is no database. " * 100)
-    ended = start_error("broker", "--listen=127.0.0.1:0", f"--store=sqlite:{file}")
+    ended = start_error("broker", tmp_path, "--listen=127.0.0.1:0", f"--store=sqlite:{file}")
     check_start_error(ended, str(file))
     assert file.read_text().startswith("Dear reader")
 
@@ -108,7 +102,7 @@ def test_a_database_of_another_program_is_one_line_and_left_alone(tmp_path: Path
     with sqlite3.connect(file) as other:
         other.execute("CREATE TABLE recipes (name TEXT)")
     other.close()
-    ended = start_error("broker", "--listen=127.0.0.1:0", f"--store=sqlite:{file}")
+    ended = start_error("broker", tmp_path, "--listen=127.0.0.1:0", f"--store=sqlite:{file}")
     check_start_error(ended, str(file))
 
 
@@ -124,15 +118,15 @@ def test_a_database_of_another_program_is_one_line_and_left_alone(tmp_path: Path
     ],
 )
 def test_settings_that_do_not_fit_are_one_line(
-    name: str, flag: str, words: tuple[str, ...]
+    name: str, flag: str, words: tuple[str, ...], tmp_path: Path
 ) -> None:
-    check_start_error(start_error(name, flag), *words)
+    check_start_error(start_error(name, tmp_path, flag), *words)
 
 
 def test_a_script_that_cannot_be_read_is_one_line_with_its_place(tmp_path: Path) -> None:
     script = tmp_path / "broken.yaml"
     script.write_text("agents:\n  a:\n    otherwise:\n      stepps: []\n")
-    ended = start_error("runner", "--listen=127.0.0.1:0", f"--script={script}")
+    ended = start_error("runner", tmp_path, "--listen=127.0.0.1:0", f"--script={script}")
     check_start_error(ended, f"{script}:4:7", "stepps", "steps")
 
 

@@ -7,6 +7,7 @@ import base64
 
 from grpc import StatusCode
 
+from tests.e2e.conftest import StartPair
 from tests.e2e.pair import Pair
 from tests.e2e.talk import DEADLINE_SECONDS, VISBY, log_of, of_kind, refusal, talk
 from turngate.v1 import run_pb2
@@ -145,10 +146,10 @@ async def test_W2_foreign_future_and_garbled_cursors_are_refused_by_name(
 
 
 async def test_W2_a_cursor_from_the_future_is_refused_by_name(
-    client: TurngateClient, own_pair: Pair
+    client: TurngateClient, start_pair: StartPair
 ) -> None:
     """Such a cursor is left over where a store was put back to an older state."""
-    async with own_pair.client() as fresh:
+    async with start_pair().client() as fresh:
         ahead = await client.create_session("ses-one", agent="echo")
         behind = await fresh.create_session("ses-one", agent="echo")
         sent = await ahead.send("hello")
