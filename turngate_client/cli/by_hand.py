@@ -48,7 +48,7 @@ def new(
         async with client_for(broker, user) as client:
             config = SessionConfig(agent=agent, title=title)
             session = await client.create_session(session_id, config=config)
-            out.print(session.id, markup=False)
+            out.print(session.id)
 
     run(command())
 

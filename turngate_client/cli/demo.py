@@ -113,7 +113,7 @@ async def _with_pair(
                 if keep:
                     out.print(plain("\nBoth services go on until Ctrl-C.", "bold"))
                     await until_one_ends(pair)
-        except (CommandFailed, TurngateError, WaitTimedOut, ConnectionError) as error:
+        except (CommandFailed, TurngateError, WaitTimedOut) as error:
             if not (isinstance(error, CommandFailed) and error.code == ExitCode.INTERRUPTED):
                 for line in log:
                     err.print(plain(line, "dim"))
@@ -152,4 +152,4 @@ async def _converse(
         out.print(plain("(that is `turngate up`; or `turngate demo --keep` leaves this pair)"))
     by_hand = f"by-hand-{secrets.token_hex(4)}"
     for line in grpcurl_lines(where, by_hand, text, second_text, conversation.answer_json):
-        out.print(line, markup=False)
+        out.print(line)

@@ -6,6 +6,8 @@ Exit codes: 0 done; 1 refused or failed; 2 wrong use, or a service could not sta
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from collections.abc import Coroutine
 from enum import IntEnum
 from typing import Annotated
@@ -22,10 +24,17 @@ from turngate_client.connection import DEFAULT_ADDRESS
 from turngate_client.errors import TurngateError, WaitTimedOut
 from turngate_client.retries import RetryPolicy
 
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Not rich's own way, which ends the process from within a task."""
+        raise BrokenPipeError("nobody reads the output any more")
+
+
 # rich colours only terminals, and none if NO_COLOR is set. No soft line breaks of its own: what is
 # piped to another program stays one line.
-out = Console(highlight=False, soft_wrap=True)
-err = Console(highlight=False, soft_wrap=True, stderr=True)
+out = _Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+err = _Console(highlight=False, markup=False, emoji=False, soft_wrap=True, stderr=True)
 
 
 class ExitCode(IntEnum):
@@ -76,6 +85,9 @@ def run(command: Coroutine[None, None, None]) -> None:
     """Run a command to its end; errors become a line on standard error and the exit code."""
     try:
         asyncio.run(command)
+    except BrokenPipeError:  # as after `| head`; nothing more can be said there
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(ExitCode.FAILED) from None
     except TurngateError as error:
         print_error(error)
         raise typer.Exit(ExitCode.FAILED) from None
@@ -101,8 +113,7 @@ def print_error(error: TurngateError) -> None:
 
 def print_json(message: Message) -> None:
     """One line of JSON, as in the protocol."""
-    text = MessageToJson(message, indent=None, preserving_proto_field_name=True)
-    out.print(text, markup=False, style=None)
+    print(MessageToJson(message, indent=None, preserving_proto_field_name=True))
 
 
 def visible(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shlex
 import sys
 
@@ -114,6 +115,24 @@ async def test_watch_tells_a_session_without_colours_in_a_pipe() -> None:
         "  r-2, a fork, goes on with the answer; it supersedes r-1",
     ):
         assert line in output.splitlines()
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+async def test_a_reader_that_goes_away_ends_the_command_quietly(as_json: bool) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    frames = [frame("x", answered_session().events)]
+    async with serving(FakeBroker(watches=[(frames, None)])) as broker:
+        flags = ["--json"] if as_json else []
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", "from turngate_client.cli import main; main()"),
+            *("watch", "s-1", "--once", "--broker", broker.address, *flags),
+            stdout=writing,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        os.close(writing)
+        _, errors = await asyncio.wait_for(process.communicate(), 60)
+    assert (process.returncode, errors) == (1, b"")
 
 
 async def test_watch_as_json_gives_each_event_once() -> None:
