@@ -67,6 +67,20 @@ class BrokerSettings(ServingSettings):
     unplaced_limit: float = setting(
         86_400.0, "A run that no runner takes fails after this time.", unit="s", least=1
     )
+    cancel_grace: float = setting(
+        10.0,
+        "How long a cancelled attempt may take to report its end.",
+        unit="s",
+        least=0.1,
+        greatest=600,
+    )
+    unclaimed_after: float = setting(
+        600.0,
+        "An undeclared client tool that nobody answers or reports is settled after this time.",
+        unit="s",
+        least=0.1,
+        greatest=604_800,
+    )
     idle_frame: float = setting(
         15.0, "A watch sends an empty frame after this time.", unit="s", least=0.1, greatest=300
     )
@@ -126,4 +140,5 @@ def domain_limits(settings: BrokerSettings) -> Limits:
         questions_a_step=settings.questions_a_step,
         max_forks_per_call=settings.max_forks_per_call,
         attempts=settings.runner_retries,
+        unclaimed_after_ms=round(settings.unclaimed_after * 1000),
     )

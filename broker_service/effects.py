@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from broker_service.domain.deadlines import next_deadline
 from broker_service.domain.decision import Decision
 from broker_service.domain.events import (
     AnswerAdded,
@@ -24,6 +25,7 @@ from broker_service.domain.events import (
     ToolResultAdded,
     ToolStarted,
 )
+from broker_service.domain.limits import Limits
 from broker_service.domain.model import Interaction, InteractionState, RunState, Session
 from broker_service.domain.state import SessionState
 from broker_service.encoding import encode_event, to_proto
@@ -80,7 +82,16 @@ def place_of(state: SessionState, event: Event) -> tuple[str, str]:
             return "", ""
 
 
-def effects_of(decision: Decision, owner: str, lease_until: int) -> tuple[Effect, ...]:
+DEADLINES = "deadlines"
+"""The timer of a session's next deadline; one for each session."""
+
+GRACE = "grace:"
+"""The timer of a run that is being cancelled; the run's id follows."""
+
+
+def effects_of(
+    decision: Decision, owner: str, lease_until: int, cancel_grace_ms: int
+) -> tuple[Effect, ...]:
     """All that a decision's events ask for.
 
     A run that becomes pending is claimed for this broker at once, in the same commit; the token of
@@ -110,6 +121,11 @@ def effects_of(decision: Decision, owner: str, lease_until: int) -> tuple[Effect
             effects.append(PutWork(work, decision.now, token, owner, lease_until))
         elif run.state not in (RunState.RUNNING, RunState.CANCELLING):
             effects.append(DeleteWork(work))
+        grace = WorkKey(WorkKind.TIMER, key, GRACE + run_id)
+        if run.state is RunState.CANCELLING:
+            effects.append(PutWork(grace, decision.now + cancel_grace_ms))
+        elif run.state is RunState.CANCELLED:
+            effects.append(DeleteWork(grace))
     for interaction_id in sorted(interactions):
         interaction = state.interactions[interaction_id]
         if interaction.state is InteractionState.OPEN:
@@ -118,8 +134,17 @@ def effects_of(decision: Decision, owner: str, lease_until: int) -> tuple[Effect
             effects.append(PutInteraction(key, interaction_id, opened_at, payload))
         else:
             effects.append(DeleteInteraction(key, interaction_id))
+    if interactions:
+        effects.append(deadline_timer(state, decision.limits))
     effects.append(session_row(state))
     return tuple(effects)
+
+
+def deadline_timer(state: SessionState, limits: Limits) -> PutWork | DeleteWork:
+    """The session's timer, set to its next deadline (I4, D1)."""
+    work = WorkKey(WorkKind.TIMER, session_key(state), DEADLINES)
+    deadline = next_deadline(state, limits.unclaimed_after_ms)
+    return DeleteWork(work) if deadline is None else PutWork(work, deadline)
 
 
 def session_row(state: SessionState) -> PutSession:

@@ -19,6 +19,7 @@ from broker_service.api.service import BrokerApi
 from broker_service.config import BrokerSettings, domain_limits
 from broker_service.dispatch.dispatcher import Dispatcher
 from broker_service.dispatch.placement import Placement
+from broker_service.dispatch.timers import Timers
 from broker_service.sessions import Sessions
 from broker_service.storage.open import open_store
 from broker_service.storage.port import StoreError
@@ -44,7 +45,11 @@ async def serve(settings: BrokerSettings) -> int:
         raise StartError(str(error)) from error
     try:
         sessions = Sessions(
-            store, domain_limits(settings), owner_name(), round(settings.lease * 1000)
+            store,
+            domain_limits(settings),
+            owner_name(),
+            lease_ms=round(settings.lease * 1000),
+            cancel_grace_ms=round(settings.cancel_grace * 1000),
         )
         hub = WatchHub(store, watch_settings(settings))
         placement = Placement(settings.runner)
@@ -59,16 +64,19 @@ async def serve(settings: BrokerSettings) -> int:
             ),
         )
         dispatcher = Dispatcher(sessions, placement, settings)
+        timers = Timers(sessions, settings.heartbeat)
         dispatcher.start()
+        timers.start()
         try:
             return await serve_until_signal(
                 server,
-                hooks=(drain_watches(hub), dispatcher.close, sessions.close),
+                hooks=(drain_watches(hub), timers.close, dispatcher.close, sessions.close),
                 hook_timeout_s=settings.drain_timeout,
                 grace_s=settings.drain_grace,
                 on_listening=lambda address: say_ready(settings.ready_file, address),
             )
         finally:
+            await timers.close()
             await dispatcher.close()
             await placement.close()
     finally:

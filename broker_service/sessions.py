@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from broker_service.domain import fold, gate
-from broker_service.domain.decision import Actor, Decision
+from broker_service.domain.deadlines import act_on_deadlines, next_deadline
+from broker_service.domain.decision import BROKER, Actor, Decision
 from broker_service.domain.events import SessionEvent
 from broker_service.domain.limits import Limits
 from broker_service.domain.sessions import CreateSession, create_session
@@ -55,16 +56,16 @@ _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _last_minted = 0
 
 
-def mint(prefix: str) -> str:
-    """A fresh id (T3): 16 characters after the prefix, 35 random bits beside the milliseconds.
+_last_minted = 0
 
-    Ids of one process rise, also within a millisecond: the questions of a step are listed by
-    time and id, and so stay in call order (R4).
+
+def mint(prefix: str) -> str:
+    """A fresh id (T3): 20 characters, 35 random bits beside the milliseconds. Ids of one process
+    rise, so that what was opened together keeps its order.
     """
     global _last_minted
-    number = (time.time_ns() // 1_000_000 % (1 << 45) << 35) | secrets.randbits(35)
-    number = max(number, _last_minted + 1 + secrets.randbits(20))
-    _last_minted = number
+    drawn = (time.time_ns() // 1_000_000 % (1 << 45) << 35) | secrets.randbits(35)
+    number = _last_minted = max(drawn, _last_minted + 1)
     text = ""
     for _ in range(16):
         number, digit = divmod(number, 32)
@@ -131,11 +132,14 @@ class _Hot:
 class Sessions:
     """The sessions that this broker knows. `owner`: under which name it claims work."""
 
-    def __init__(self, store: Store, limits: Limits, owner: str, lease_ms: int) -> None:
+    def __init__(
+        self, store: Store, limits: Limits, owner: str, lease_ms: int, cancel_grace_ms: int = 10_000
+    ) -> None:
         self.store = store
         self.limits = limits
         self.owner = owner
         self.lease_ms = lease_ms
+        self.cancel_grace_ms = cancel_grace_ms
         self._hot: OrderedDict[SessionKey, _Hot] = OrderedDict()
         self._listeners: list[Listener] = []
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -239,6 +243,9 @@ class Sessions:
         await self._check_ledger(request)
         for _ in range(CONFLICTS_IN_A_ROW):
             state = await self._state(hot, key)
+            if self._is_due(state):
+                await self._act_on_deadlines(hot, state)
+                continue
             decision = Decision(state, self.store.now(), actor, mint, self.limits, client)
             version = state.version
             try:
@@ -262,6 +269,26 @@ class Sessions:
             retry_after_ms=100,
         )
 
+    def _is_due(self, state: SessionState) -> bool:
+        """Deadlines are instants, judged in each command, whether or not a sweep came by (I4)."""
+        deadline = next_deadline(state, self.limits.unclaimed_after_ms)
+        return deadline is not None and deadline <= self.store.now()
+
+    async def _act_on_deadlines(self, hot: _Hot, state: SessionState) -> None:
+        """In a commit of its own: what a command then refuses is refused on the new state."""
+        decision = Decision(state, self.store.now(), BROKER, mint, self.limits)
+        version = state.version
+        try:
+            act_on_deadlines(decision)
+            gate.release(decision)
+        except BaseException:
+            hot.state = None
+            raise
+        try:
+            await self._commit(hot, decision, version, None, None, None, NO_DELTAS)
+        except VersionConflict:
+            return
+
     async def _commit(
         self,
         hot: _Hot,
@@ -274,7 +301,9 @@ class Sessions:
     ) -> None:
         key = session_key(decision.state)
         lease_until = decision.now + self.lease_ms
-        effects: tuple[Effect, ...] = effects_of(decision, self.owner, lease_until)
+        effects: tuple[Effect, ...] = effects_of(
+            decision, self.owner, lease_until, self.cancel_grace_ms
+        )
         if request:
             effects = (*effects, request.remembered(reply, decision.state, decision.now))
         entries = (*deltas.before, *entries_of(decision), *deltas.after)

@@ -8,7 +8,8 @@ from dataclasses import replace
 from broker_service.api import checks
 from broker_service.config import PublishedLimits
 from broker_service.domain.approvals import DecideApproval
-from broker_service.domain.gate import SendMessage
+from broker_service.domain.cancel import CancelRun
+from broker_service.domain.gate import EditMessage, SendMessage
 from broker_service.domain.interactions import BUILT_IN_KINDS, InteractionRef
 from broker_service.domain.model import (
     ClientTool,
@@ -74,9 +75,9 @@ def create_session(
 
 def send_message(
     request: broker_pb2.SendMessageRequest, caller: Caller, limits: PublishedLimits
-) -> SendMessage:
-    if request.edits_message_id:
-        raise not_implemented("SendMessage.edits_message_id")
+) -> SendMessage | EditMessage:
+    if request.edits_message_id and request.branch_node_id:
+        raise invalid_field("branch_node_id", "not together with edits_message_id")
     if request.message_id:
         checks.identifier("message_id", request.message_id)
     message = Message(
@@ -85,10 +86,19 @@ def send_message(
         parts=content("", request.text, request.parts, limits),
         author=caller.principal,
     )
+    on_busy = checks.enum_value("on_busy", OnBusy, request.on_busy)
+    if request.edits_message_id:
+        return EditMessage(
+            message=message,
+            prompt_id=request.edits_message_id,
+            on_busy=on_busy,
+            keep_running=request.keep_running,
+            trace_context=trace_context(caller),
+        )
     return SendMessage(
         message=message,
         branch_node_id=request.branch_node_id,
-        on_busy=checks.enum_value("on_busy", OnBusy, request.on_busy),
+        on_busy=on_busy,
         trace_context=trace_context(caller),
     )
 
@@ -261,6 +271,12 @@ def decide_approval(request: broker_pb2.DecideApprovalRequest) -> DecideApproval
         grant_scope=checks.enum_value("grant_scope", GrantScope, request.grant_scope),
         client_ref=checks.size("client_ref", "name", request.client_ref, MAX_NAME),
     )
+
+
+def cancel_run(request: broker_pb2.CancelRunRequest) -> CancelRun:
+    if request.held not in broker_pb2.HeldMessages.values():
+        raise invalid_field("held", f"has no value {request.held}")
+    return CancelRun(request.run_id, keep_held=request.held == broker_pb2.HELD_MESSAGES_KEEP)
 
 
 def interaction_ref(ref: broker_pb2.InteractionRef) -> InteractionRef:

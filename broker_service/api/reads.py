@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from broker_service.api import pages
 from broker_service.domain.events import PromptAdded
+from broker_service.domain.grants import grants_of_branch
 from broker_service.domain.model import Interaction, Message, Role, Run
 from broker_service.domain.nodes import find_node
 from broker_service.domain.state import RunNode, SessionState
@@ -78,6 +79,30 @@ def get_run(state: SessionState, request: broker_pb2.GetRunRequest) -> broker_pb
         run=run_proto(state, run),
         open_interactions=[interaction_proto(state, state.interactions[i]) for i in run.waits],
     )
+
+
+def list_grants(
+    state: SessionState, request: broker_pb2.ListGrantsRequest, max_page: int
+) -> broker_pb2.ListGrantsResponse:
+    """The grants of a branch, oldest first (A3)."""
+    place = pages.place_of("grants", request.page_token, 1)
+    start = pages.number(place[0]) if place else 0
+    size = pages.page_size(request.page_size, max_page)
+    tip = find_node(state, request.node_id) if request.node_id else state.selected
+    grants = grants_of_branch(state, tip) if tip else []
+    response = broker_pb2.ListGrantsResponse()
+    length = 0
+    for index, grant in enumerate(grants[start : start + size], start):
+        proto = to_proto(grant)
+        assert isinstance(proto, session_pb2.Grant)
+        length += proto.ByteSize()
+        if response.grants and length > pages.PAGE_BYTES:
+            response.next_page_token = pages.token("grants", index)
+            return response
+        response.grants.append(proto)
+    if start + size < len(grants):
+        response.next_page_token = pages.token("grants", start + size)
+    return response
 
 
 def run_of_message(state: SessionState, message_id: str) -> RunNode:

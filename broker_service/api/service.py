@@ -12,15 +12,20 @@ from typing import Any, TypeVar
 
 from google.protobuf.message import Message as Proto
 
-from broker_service.api import commands, pages, reads
+from broker_service.api import checks, commands, pages, reads
 from broker_service.api.changes import DAY_MS, Changes, session_key, store_errors
 from broker_service.api.inbox import list_interactions
 from broker_service.api.not_built import NOT_IMPLEMENTED, NotBuiltYet
 from broker_service.config import BrokerSettings, published_limits
-from broker_service.domain import approvals, gate, settlement
-from broker_service.domain.decision import principal
+from broker_service.domain import approvals, branches, gate, settlement
+from broker_service.domain.cancel import cancel_run
+from broker_service.domain.closing import cancel_interaction
+from broker_service.domain.decision import Decision, principal
+from broker_service.domain.degradation import report_unhandled
+from broker_service.domain.grants import revoke_grant
 from broker_service.domain.interactions import InteractionRef, find_interaction
-from broker_service.domain.model import HeldMessage, Interaction
+from broker_service.domain.model import HeldMessage
+from broker_service.domain.retries import retry_run
 from broker_service.domain.state import SessionState
 from broker_service.effects import session_view
 from broker_service.encoding import enum_to_proto, to_proto
@@ -118,6 +123,12 @@ class BrokerApi(NotBuiltYet):
         caller = caller_of(context)
         key = session_key(request.session_id, caller)
         command = commands.send_message(request, caller, self._limits)
+
+        def send(decision: Decision) -> gate.Sent:
+            if isinstance(command, gate.EditMessage):
+                return gate.edit_message(decision, command)
+            return gate.send_message(decision, command)
+
         position = await self._last_position(key)
 
         def answer(sent: gate.Sent, state: SessionState) -> broker_pb2.SendMessageResponse:
@@ -140,7 +151,7 @@ class BrokerApi(NotBuiltYet):
             request,
             caller,
             "SendMessage",
-            lambda d: gate.send_message(d, command),
+            send,
             answer,
             None,
             broker_pb2.SendMessageResponse,
@@ -238,6 +249,19 @@ class BrokerApi(NotBuiltYet):
                 self._store, state, request, self._limits.page_size_limit
             )
 
+    async def SelectBranch(
+        self, request: broker_pb2.SelectBranchRequest, context: Any
+    ) -> broker_pb2.SelectBranchResponse:
+        return await self._changes.change(
+            request,
+            caller_of(context),
+            "SelectBranch",
+            lambda d: branches.select_branch(d, request.node_id),
+            lambda _, state: broker_pb2.SelectBranchResponse(selected_node_id=state.selected),
+            DAY_MS,
+            broker_pb2.SelectBranchResponse,
+        )
+
     # --- interactions ---
 
     async def SettleToolCall(
@@ -281,15 +305,14 @@ class BrokerApi(NotBuiltYet):
             decided: approvals.Decided, state: SessionState
         ) -> broker_pb2.DecideApprovalResponse:
             interaction = state.interactions[decided.interaction_id]
-            response = broker_pb2.DecideApprovalResponse(
+            return broker_pb2.DecideApprovalResponse(
                 interaction_id=interaction.id,
+                state=state_number(state, interaction.id),
                 acted_on_run_id=decided.acted_on_run_id,
                 waits_for_interaction_ids=state.runs[decided.acted_on_run_id].waits,
                 answer_id=decided.answer_id,
                 client_ref=decided.client_ref,
             )
-            _set_state(response, interaction)
-            return response
 
         return await self._changes.change(
             request,
@@ -299,6 +322,62 @@ class BrokerApi(NotBuiltYet):
             answer,
             None,
             broker_pb2.DecideApprovalResponse,
+        )
+
+    async def ReportUnhandled(
+        self, request: broker_pb2.ReportUnhandledRequest, context: Any
+    ) -> broker_pb2.ReportUnhandledResponse:
+        ref = commands.interaction_ref(request.interaction)
+        checks.size("detail", "short_text", request.detail, commands.MAX_SHORT_TEXT)
+        return await self._changes.change(
+            request,
+            caller_of(context),
+            "ReportUnhandled",
+            lambda d: report_unhandled(d, ref),
+            lambda closed, state: broker_pb2.ReportUnhandledResponse(
+                interaction_id=closed.interaction_id,
+                state=state_number(state, closed.interaction_id),
+                acted_on_run_id=closed.acted_on_run_id,
+            ),
+            None,
+            broker_pb2.ReportUnhandledResponse,
+        )
+
+    async def CancelInteraction(
+        self, request: broker_pb2.CancelInteractionRequest, context: Any
+    ) -> broker_pb2.CancelInteractionResponse:
+        ref = commands.interaction_ref(request.interaction)
+        return await self._changes.change(
+            request,
+            caller_of(context),
+            "CancelInteraction",
+            lambda d: cancel_interaction(d, ref),
+            lambda closed, state: broker_pb2.CancelInteractionResponse(
+                interaction_id=closed.interaction_id,
+                state=state_number(state, closed.interaction_id),
+                acted_on_run_id=closed.acted_on_run_id,
+            ),
+            None,
+            broker_pb2.CancelInteractionResponse,
+        )
+
+    async def ListGrants(
+        self, request: broker_pb2.ListGrantsRequest, context: Any
+    ) -> broker_pb2.ListGrantsResponse:
+        async with self._reading(request.session_id, context) as (_, state):
+            return reads.list_grants(state, request, self._limits.page_size_limit)
+
+    async def RevokeGrant(
+        self, request: broker_pb2.RevokeGrantRequest, context: Any
+    ) -> broker_pb2.RevokeGrantResponse:
+        return await self._changes.change(
+            request,
+            caller_of(context),
+            "RevokeGrant",
+            lambda d: revoke_grant(d, request.grant_id),
+            lambda _, __: broker_pb2.RevokeGrantResponse(),
+            DAY_MS,
+            broker_pb2.RevokeGrantResponse,
         )
 
     async def GetInteraction(
@@ -320,6 +399,58 @@ class BrokerApi(NotBuiltYet):
             )
 
     # --- runs ---
+
+    async def CancelRun(
+        self, request: broker_pb2.CancelRunRequest, context: Any
+    ) -> broker_pb2.CancelRunResponse:
+        command = commands.cancel_run(request)
+        return await self._changes.change(
+            request,
+            caller_of(context),
+            "CancelRun",
+            lambda d: cancel_run(d, command),
+            lambda run_id, state: broker_pb2.CancelRunResponse(
+                run=reads.run_proto(state, state.runs[run_id]), acted_on_run_id=run_id
+            ),
+            DAY_MS,
+            broker_pb2.CancelRunResponse,
+        )
+
+    async def RegenerateRun(
+        self, request: broker_pb2.RegenerateRunRequest, context: Any
+    ) -> broker_pb2.RegenerateRunResponse:
+        caller = caller_of(context)
+        return await self._changes.change(
+            request,
+            caller,
+            "RegenerateRun",
+            lambda d: branches.regenerate_run(
+                d,
+                request.run_id,
+                keep_running=request.keep_running,
+                trace_context=commands.trace_context(caller),
+            ),
+            lambda made, state: broker_pb2.RegenerateRunResponse(
+                run=reads.run_proto(state, state.runs[made[0]]), acted_on_run_id=made[1]
+            ),
+            DAY_MS,
+            broker_pb2.RegenerateRunResponse,
+        )
+
+    async def RetryRun(
+        self, request: broker_pb2.RetryRunRequest, context: Any
+    ) -> broker_pb2.RetryRunResponse:
+        return await self._changes.change(
+            request,
+            caller_of(context),
+            "RetryRun",
+            lambda d: retry_run(d, request.run_id),
+            lambda made, state: broker_pb2.RetryRunResponse(
+                run=reads.run_proto(state, state.runs[made[0]]), acted_on_run_id=made[1]
+            ),
+            DAY_MS,
+            broker_pb2.RetryRunResponse,
+        )
 
     async def GetServerInfo(
         self, request: broker_pb2.GetServerInfoRequest, context: Any
@@ -368,10 +499,11 @@ def _typed(kind: type[R], value: object) -> R:
     return message
 
 
-def _set_state(response: broker_pb2.DecideApprovalResponse, interaction: Interaction) -> None:
-    for name, number in interaction_pb2.InteractionState.items():
-        if number == enum_to_proto(interaction.state):
-            response.state = interaction_pb2.InteractionState.Value(name)
+def state_number(
+    state: SessionState, interaction_id: str
+) -> interaction_pb2.InteractionState.ValueType:
+    number = enum_to_proto(state.interactions[interaction_id].state)
+    return interaction_pb2.InteractionState.ValueType(number)
 
 
 def _published(settings: BrokerSettings) -> list[broker_pb2.Limit]:

@@ -20,11 +20,11 @@ from broker_service.dispatch.placement import Placed
 from broker_service.dispatch.runner_events import delta_entry, domain_event, is_delta
 from broker_service.domain import reports
 from broker_service.domain.decision import RUNNER, Decision
-from broker_service.domain.model import RunState
+from broker_service.domain.model import ProposedTool, RunState
 from broker_service.domain.reports import Reported
-from broker_service.domain.starts import ToolVerdict
+from broker_service.domain.starts import ToolVerdict, Verdict
 from broker_service.encoding import enum_to_proto, to_proto
-from broker_service.sessions import Deltas, Sessions
+from broker_service.sessions import NO_DELTAS, Deltas, Sessions
 from broker_service.storage.port import Append, Entry, Fence, SessionKey, Write
 from turngate.v1 import message_pb2, runner_pb2
 from turngate_core.errors import Reason, Refusal
@@ -92,7 +92,11 @@ class Attempt:
         self._taken = False
         self._last_number = 0
         self._open_message_id = ""
-        self._call: Call | None = None
+        self._cancel_asked = False
+        self._cancel_told = False
+        # Calls that run in another run, by id (S1).
+        self._waiting: dict[str, ProposedTool] = {}
+        self._recheck = False
 
     @property
     def number(self) -> int:
@@ -117,7 +121,6 @@ class Attempt:
                 self._heartbeat_ms,
             )
         call = placed.stub.Execute(wait_for_ready=False)
-        self._call = call
         reading = asyncio.create_task(self._read(call))
         try:
             return await self._work(call, start)
@@ -141,11 +144,16 @@ class Attempt:
         except (aio.AioRpcError, asyncio.InvalidStateError):
             return await self._end_of_stream()
         while True:
+            try:
+                await self._say_what_others_decided(call)
+            except (aio.AioRpcError, asyncio.InvalidStateError):
+                return await self._end_of_stream()
             if not self._inbox:
                 if self._stream_end is not None:
                     return self._stream_end
                 self._arrived.clear()
-                await self._arrived.wait()
+                if not self._has_news():
+                    await self._arrived.wait()
                 continue
             gathered = list(self._inbox)
             self._inbox.clear()
@@ -167,12 +175,33 @@ class Attempt:
                 await self._let_runner_close()
                 return Ended(Outcome.ENDED)
 
-    async def cancel(self, detail: str) -> None:
-        """Tell the runner to stop (C1); it reports its end, or the grace ends it."""
-        if self._call is not None:
-            cancel = runner_pb2.CancelAttempt(detail=detail)
-            event = runner_pb2.BrokerEvent(cancel=cancel)
-            await self._call.write(runner_pb2.ExecuteRequest(events=[event]))
+    def cancel(self) -> None:
+        """The run is being cancelled: the runner is told (C1). It reports its end, or the grace
+        ends it.
+        """
+        self._cancel_asked = True
+        self._arrived.set()
+
+    def look_again(self) -> None:
+        """Something was decided in the session: a call that waits may have its result (S1)."""
+        if self._waiting:
+            self._recheck = True
+            self._arrived.set()
+
+    def _has_news(self) -> bool:
+        return bool(self._inbox) or self._recheck or (self._cancel_asked and not self._cancel_told)
+
+    async def _say_what_others_decided(self, call: Call) -> None:
+        if self._cancel_asked and not self._cancel_told:
+            self._cancel_told = True
+            event = runner_pb2.BrokerEvent(cancel=runner_pb2.CancelAttempt(detail="cancelled"))
+            await call.write(runner_pb2.ExecuteRequest(events=[event]))
+        if self._recheck:
+            self._recheck = False
+            reported = await self._report((reports.Proposed(tuple(self._waiting.values())),))
+            settled = [v for v in reported.verdicts if v.verdict is not Verdict.WAIT]
+            if settled:
+                await call.write(self._acknowledgement(settled))
 
     async def _end_of_stream(self) -> Ended:
         while self._stream_end is None:
@@ -240,13 +269,27 @@ class Attempt:
         if not events:
             await self._store_deltas(before + after)
             return Reported()
+        return await self._report(tuple(events), Deltas(before, after))
 
+    async def _report(
+        self, events: tuple[reports.RunnerEvent, ...], deltas: Deltas = NO_DELTAS
+    ) -> Reported:
         def act(decision: Decision) -> Reported:
-            return reports.report(decision, self._run_id, self.number, tuple(events))
+            return reports.report(decision, self._run_id, self.number, events)
 
         reported, _ = await self._sessions.execute(
-            self._key, RUNNER, act, fence=self._fence, deltas=Deltas(before, after)
+            self._key, RUNNER, act, fence=self._fence, deltas=deltas
         )
+        proposed = {
+            tool.call_id: tool
+            for event in events
+            if isinstance(event, reports.Proposed)
+            for tool in event.tools
+        }
+        for verdict in reported.verdicts:
+            self._waiting.pop(verdict.call_id, None)
+            if verdict.verdict is Verdict.WAIT:
+                self._waiting[verdict.call_id] = proposed[verdict.call_id]
         return reported
 
     async def _store_deltas(self, entries: tuple[Entry, ...]) -> None:

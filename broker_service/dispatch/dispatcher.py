@@ -12,6 +12,7 @@ from broker_service.dispatch.attempt import Attempt, Ended, Outcome
 from broker_service.dispatch.placement import Placement
 from broker_service.domain import runs
 from broker_service.domain.decision import BROKER, Decision
+from broker_service.domain.events import RunStateChanged, ToolResultAdded
 from broker_service.domain.model import RunFailure, RunFailureReason, RunState
 from broker_service.sessions import Committed, Sessions
 from broker_service.storage.port import (
@@ -45,6 +46,7 @@ class Dispatcher:
         self._placement = placement
         self._settings = settings
         self._held: dict[WorkKey, tuple[int, asyncio.Task[None]]] = {}
+        self._attempts: dict[WorkKey, Attempt] = {}
         self._closing = asyncio.Event()
         self._loop_task: asyncio.Task[None] | None = None
         sessions.listen(self._on_committed)
@@ -72,6 +74,16 @@ class Dispatcher:
             return
         for work in committed.claimed:
             self._hold(work.work, work.token)
+        for entry in committed.events:
+            event = entry.event
+            if isinstance(event, RunStateChanged) and event.state is RunState.CANCELLING:
+                attempt = self._attempts.get(WorkKey(WorkKind.RUN, committed.key, event.run_id))
+                if attempt is not None:
+                    attempt.cancel()
+            elif isinstance(event, ToolResultAdded):
+                for work_key, attempt in self._attempts.items():
+                    if work_key.session == committed.key:
+                        attempt.look_again()
 
     def _hold(self, work: WorkKey, token: int) -> None:
         """Execute a run under this claim, unless that is under way."""
@@ -93,7 +105,7 @@ class Dispatcher:
         key, run_id = work.session, work.work_id
         log_run = log.bind(session=key.session_id, run=run_id, attempt=token)
         try:
-            await self._attempts(key, run_id, fence)
+            await self._hand_out(key, run_id, fence)
         except FenceLost:
             log_run.info("run taken over by another broker")
         except StoreUnavailable:
@@ -105,7 +117,7 @@ class Dispatcher:
             elif refusal.reason not in (Reason.STALE_ATTEMPT, Reason.SESSION_NOT_FOUND):
                 raise
 
-    async def _attempts(self, key: SessionKey, run_id: str, fence: Fence) -> None:
+    async def _hand_out(self, key: SessionKey, run_id: str, fence: Fence) -> None:
         async with self._sessions.reading(key) as state:
             run = state.runs[run_id]
             taken_over = run.state in RUNNING_STATES and run.attempt < fence.token
@@ -152,7 +164,12 @@ class Dispatcher:
             silent_after_s=self._settings.silent_runner,
             heartbeat_ms=round(self._settings.heartbeat * 1000),
         )
-        ended = await attempt.execute(placed)
+        self._attempts[fence.work] = attempt
+        try:
+            ended = await attempt.execute(placed)
+        finally:
+            if self._attempts.get(fence.work) is attempt:
+                del self._attempts[fence.work]
         if ended.outcome is Outcome.NOT_TAKEN:
             self._placement.refused(placed.address)
         return ended

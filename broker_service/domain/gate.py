@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from broker_service.domain.branches import leave_branch
 from broker_service.domain.cancel import stop
-from broker_service.domain.decision import BROKER, Decision
+from broker_service.domain.decision import BROKER, Actor, Decision
 from broker_service.domain.events import (
     HeldMessageRemoved,
     HoldChanged,
@@ -178,6 +178,7 @@ def enter(
     was_held: bool = False,
     edits: str = "",
     trace_context: TraceContext | None = None,
+    actor: Actor | None = None,
 ) -> str:
     """The message becomes the prompt after `tip`, and its run is created. Answers the run's id.
 
@@ -192,10 +193,16 @@ def enter(
             edits_prompt_id=edits,
             selected=selected,
             was_held=was_held,
-        )
+        ),
+        actor=actor,
     )
     return create_run(
-        decision, message.id, RunCause.PROMPT, selected=selected, trace_context=trace_context
+        decision,
+        message.id,
+        RunCause.PROMPT,
+        selected=selected,
+        trace_context=trace_context,
+        actor=actor,
     )
 
 
@@ -212,7 +219,14 @@ def release(decision: Decision) -> None:
         tip = _tip_of(state, held)
         placed = _placed(state, held, behind=tip in tips_with_held)
         if placed.reason is None:
-            enter(decision, held.message, tip, was_held=True, trace_context=held.trace_context)
+            enter(
+                decision,
+                held.message,
+                tip,
+                was_held=True,
+                trace_context=held.trace_context,
+                actor=BROKER,
+            )
             continue
         tips_with_held.add(tip)
         if placed != held:

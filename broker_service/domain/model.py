@@ -457,6 +457,18 @@ class Interaction:
 
 
 @dataclass(frozen=True, slots=True)
+class Grant:
+    id: str
+    tool_name: str = ""
+    tool_origin: str = ""
+    agent: str = ""
+    arguments_json: str = ""
+    granted_by: str = ""
+    create_time: int | None = None
+    effective: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ProposedTool:
     """What a runner knows about the tool of a server call (A1)."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from broker_service.domain.decision import BROKER, Decision
+from broker_service.domain.decision import BROKER, Actor, Decision
 from broker_service.domain.events import (
     MessageWithdrawn,
     RunCreated,
@@ -34,6 +34,7 @@ def create_run(
     *,
     selected: bool,
     trace_context: TraceContext | None = None,
+    actor: Actor | None = None,
 ) -> str:
     """A fresh run that replies to a prompt; it waits for a runner."""
     run_id = decision.mint("run")
@@ -49,7 +50,7 @@ def create_run(
         update_time=decision.now,
         trace_context=trace_context,
     )
-    decision.emit(RunCreated(run, selected=selected))
+    decision.emit(RunCreated(run, selected=selected), actor=actor)
     return run_id
 
 

@@ -10,6 +10,7 @@ from enum import Enum
 
 from broker_service.domain.decision import Decision
 from broker_service.domain.events import ToolStarted
+from broker_service.domain.grants import is_granted
 from broker_service.domain.model import (
     GrantScope,
     InteractionState,
@@ -25,7 +26,6 @@ from broker_service.domain.results import synthetic_result
 from broker_service.domain.runs import add_result, share_result
 from broker_service.domain.state import RunNode, SessionState
 from turngate_core import policy
-from turngate_core.canonical_arguments import canonical_key_of_text
 from turngate_core.json_text import JsonTextError, parse
 
 DENIED_BY_POLICY = "the policy does not allow this tool"
@@ -143,40 +143,7 @@ def asks(state: SessionState, run: RunNode, tool: ProposedTool) -> bool:
     if record.interaction_id:
         decided = state.interactions[record.interaction_id].state
         return decided is not InteractionState.APPROVED
-    return not _granted(state, run, record.call)
-
-
-def _granted(state: SessionState, run: RunNode, call: ToolCall) -> bool:
-    """A3: an approval of scope SESSION on this branch, whose own call was started and was
-    identical.
-    """
-    wanted = _identity(run.agent, call)
-    if wanted is None:
-        return False
-    for grant in state.grants.values():
-        granted = state.calls[grant.call_id]
-        if (
-            not grant.revoked
-            and granted.started
-            and _identity(state.runs[grant.run_id].agent, granted.call) == wanted
-            and _on_branch_of(state, run, granted.started_by)
-        ):
-            return True
-    return False
-
-
-def _identity(agent: str, call: ToolCall) -> tuple[str, str, str, str] | None:
-    key = canonical_key_of_text(call.arguments_json or "{}", unwrap_strings=False)
-    return None if key is None else (agent, call.tool_origin, call.name, key)
-
-
-def _on_branch_of(state: SessionState, run: RunNode, started_by: str) -> bool:
-    """Whether the run that started the granted call is in the run's own history."""
-    on_branch = set(state.path_to(run.id)) | {r.id for r in state.origin_chain(run.id)}
-    for node_id in list(on_branch):
-        if node_id in state.runs:
-            on_branch |= {r.id for r in state.origin_chain(node_id)}
-    return started_by in on_branch
+    return not is_granted(state, run, record.call)
 
 
 def _has_open_client_call(state: SessionState, run: RunNode) -> bool:

@@ -167,7 +167,7 @@ def test_the_cost_of_a_fork_does_not_depend_on_the_length_of_its_origin() -> Non
         decision = Decision(state, chat.now, principal(ANN), lambda prefix: f"{prefix}_fixed")
         settle_tool_call(decision, command)
         payload = sum(len(entry.payload) for entry in entries_of(decision))
-        return payload, len(effects_of(decision, "broker", 0))
+        return payload, len(effects_of(decision, "broker", 0, 0))
 
     assert size(40)[1] == size(1)[1]
     assert size(40)[0] - size(1)[0] < 8  # ids that have a digit more

@@ -1,0 +1,96 @@
+"""Fires timers: deadlines of sessions (I4, D1), and the grace of runs that are cancelled (C1)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+
+from broker_service.domain.cancel import end_of_grace
+from broker_service.domain.decision import BROKER, Decision
+from broker_service.effects import DEADLINES, GRACE, deadline_timer
+from broker_service.sessions import Sessions
+from broker_service.storage.port import (
+    Append,
+    DeleteWork,
+    StoreUnavailable,
+    VersionConflict,
+    Work,
+    WorkKind,
+    Write,
+)
+from turngate_core.errors import Reason, Refusal
+
+log = structlog.stdlib.get_logger(__name__)
+
+TIMERS_AT_ONCE = 100
+
+
+class Timers:
+    """Looks for due timers every `interval_s` seconds. Commands do not wait for it (I4)."""
+
+    def __init__(self, sessions: Sessions, interval_s: float) -> None:
+        self._sessions = sessions
+        self._interval_s = interval_s
+        self._closing = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._sweep())
+
+    async def close(self) -> None:
+        self._closing.set()
+        if self._task is not None:
+            await asyncio.wait((self._task,))
+
+    async def _sweep(self) -> None:
+        while not self._closing.is_set():
+            try:
+                until = self._sessions.store.now() + self._sessions.lease_ms
+                owner = self._sessions.owner
+                due = await self._sessions.store.claim(WorkKind.TIMER, owner, until, TIMERS_AT_ONCE)
+                for work in due:
+                    await self._fire(work)
+                if len(due) == TIMERS_AT_ONCE:
+                    continue
+            except StoreUnavailable as error:
+                log.warning("store unavailable", error=str(error))
+            try:
+                async with asyncio.timeout(self._interval_s):
+                    await self._closing.wait()
+            except TimeoutError:
+                continue
+
+    async def _fire(self, work: Work) -> None:
+        key = work.work.session
+        try:
+            if work.work.work_id.startswith(GRACE):
+                run_id = work.work.work_id.removeprefix(GRACE)
+
+                def end(decision: Decision) -> None:
+                    end_of_grace(decision, run_id)
+
+                await self._sessions.execute(key, BROKER, end)
+            elif work.work.work_id == DEADLINES:
+                # A command that asks for nothing: deadlines are acted on before each.
+                await self._sessions.execute(key, BROKER, lambda _: None)
+            await self._put_off(work)
+        except Refusal as refusal:
+            if refusal.reason not in (Reason.SESSION_NOT_FOUND, Reason.SESSION_DELETED):
+                raise
+            await self._sessions.store.commit(Write(effects=(DeleteWork(work.work),)))
+
+    async def _put_off(self, work: Work) -> None:
+        """Set the timer to what is due next. Guarded by the version: a command may have set it."""
+        key = work.work.session
+        async with self._sessions.reading(key) as state:
+            effect = DeleteWork(work.work)
+            if work.work.work_id == DEADLINES:
+                timer = deadline_timer(state, self._sessions.limits)
+                guarded = Write((Append(key, (), state.version),), (timer,))
+            else:
+                guarded = Write((Append(key, (), state.version),), (effect,))
+            try:
+                await self._sessions.store.commit(guarded)
+            except VersionConflict:
+                return
