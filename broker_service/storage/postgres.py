@@ -250,6 +250,8 @@ async def _migrate(url: str) -> int:
 
 def _not_opened(url: str, error: Exception) -> StoreUnavailable:
     """What `open_postgres` raises: for the operator, who may know where the store is."""
+    if isinstance(error, ValueError):  # the driver's, with the address in its text
+        return StoreUnusable(f"cannot open {place(url)}: its address is not understood")
     kind = StoreUnusable if isinstance(error, StoreUnusable) else StoreUnavailable
     reason = error if isinstance(error, StoreUnavailable) else store_error(error)
     return kind(f"cannot open {place(url)}: {reason}")

@@ -28,8 +28,8 @@ class LostRace(Exception):
 FAILURES: tuple[type[Exception], ...] = (*DRIVER_ERRORS, LostRace)
 """What a transaction fails with; the refusal of one write is none of these."""
 
-OPENING_ERRORS: tuple[type[Exception], ...] = (*DRIVER_ERRORS, StoreUnavailable)
-"""What making a connection fails with."""
+OPENING_ERRORS: tuple[type[Exception], ...] = (*DRIVER_ERRORS, StoreUnavailable, ValueError)
+"""What making a connection fails with; ValueError: the address has a port that is no number."""
 
 
 def store_error(error: BaseException) -> StoreUnavailable:

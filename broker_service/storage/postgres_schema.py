@@ -159,14 +159,15 @@ async def _version(connection: Connection) -> int:
     if server < OLDEST_SERVER:
         raise StoreUnusable(f"PostgreSQL {server} is too old: needs {OLDEST_SERVER} or newer")
     schema: str | None
-    table: str | None
-    schema, table = await connection.fetchrow(
-        "SELECT current_schema(), to_regclass(quote_ident(current_schema()) || '.turngate_schema')"
-        "::text"
+    prepared: bool
+    # Not to_regclass: it answers from a cache that does not see what another migrated meanwhile.
+    schema, prepared = await connection.fetchrow(
+        "SELECT current_schema(), EXISTS (SELECT 1 FROM pg_tables"
+        " WHERE schemaname = current_schema() AND tablename = 'turngate_schema')"
     )
     if schema is None:
         raise StoreUnusable("the schema that its search_path names does not exist")
-    if table is None:
+    if not prepared:
         return 0
     version: int = await connection.fetchval("SELECT version FROM turngate_schema")
     if version > VERSION:
