@@ -14,6 +14,7 @@ from tests.e2e.talk import VISBY, Talk, log_of, of_kind, refusal, states, talk, 
 from turngate.v1 import interaction_pb2, run_pb2
 from turngate.v1.broker_pb2 import InteractionRef, SettleToolCallRequest
 from turngate.v1.event_pb2 import SessionEvent
+from turngate.v1.session_pb2 import SessionConfig
 from turngate_client import TurngateClient, TurngateError
 from turngate_client.errors import error_from_rpc
 from turngate_client.interactions import PlainJson
@@ -102,7 +103,8 @@ async def test_scenario_5_the_same_question_in_the_next_turn_parks_again(
 
 async def test_scenario_2_the_answer_whose_response_got_lost(client: TurngateClient) -> None:
     """E1, F5, F10: however often it is repeated, there is one fork."""
-    async with talk(client, "form") as trip:
+    first_wins = SessionConfig(conflict_policy=interaction_pb2.CONFLICT_POLICY_FIRST_WINS)
+    async with talk(client, "form", config=first_wins) as trip:
         run_id, (form,) = await trip.start_parked()
         first, *repeated = [
             await trip.session.settle(form, VISBY, request_id="phone-1") for _ in range(3)
@@ -131,6 +133,27 @@ async def test_scenario_2_the_answer_whose_response_got_lost(client: TurngateCli
         assert len(of_kind(log, "answer_added")) == 1
         assert attempts(log, first.run_id) == [1]
         assert states(log, run_id) == ["RUNNING", "PARKED"]
+
+
+async def test_scenario_1_two_answers_to_one_form(client: TurngateClient, pair: Pair) -> None:
+    """F2, F5, F8: siblings, each with its own answer; the first one's stays selected."""
+    ystad: PlainJson = {"action": "accept", "content": {"city": "Ystad", "nights": 1}}
+    async with pair.client("bob", "phone") as phone, talk(client, "form") as trip:
+        run_id, (form,) = await trip.start_parked()
+        one, two = await asyncio.gather(
+            trip.session.settle(form, VISBY), phone.session(trip.id).settle(form, ystad)
+        )
+        assert one.run_id != two.run_id
+        assert await trip.completed(one.run_id) == "Where to? Off to Visby."
+        assert await trip.completed(two.run_id) == "Where to? Off to Ystad."
+        (first, second) = (await trip.session.interaction(form.id)).answers
+        assert {first.run_id, second.run_id} == {one.run_id, two.run_id}
+        assert trip.view.branch()[-1] == first.run_id, "the first answer keeps the selection"
+        prompt = trip.view.parent_of(run_id)
+        assert trip.view.children(prompt) == [first.run_id, second.run_id]
+        runs = {node.id: node.run for node in await trip.session.tree() if node.run.id}
+        assert set(runs) == {one.run_id, two.run_id}
+        assert {run.supersedes_run_id for run in runs.values()} == {run_id}
 
 
 async def test_E1_the_same_answer_ten_times_at_once_opens_one_fork(
