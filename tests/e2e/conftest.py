@@ -13,7 +13,7 @@ from typing import Protocol
 import pytest
 import pytest_asyncio
 
-from tests.e2e.pair import QUICK, Pair, new_pair
+from tests.e2e.pair import QUICK, QUICK_RUNNER, Pair, new_pair
 from turngate_client import TurngateClient
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -101,7 +101,7 @@ def start_pair(
                     store_url(tmp_path),
                     scripts or all_scripts(),
                     broker_flags=(*QUICK, *broker_flags),
-                    runner_flags=runner_flags,
+                    runner_flags=(*QUICK_RUNNER, *runner_flags),
                     start_runner=start_runner,
                 )
             )

@@ -28,6 +28,8 @@ QUICK = (
     "--retry-pause-limit=0.2",
     "--unplaced-after=1",
 )
+# A stopping runner lets its attempts come to an end for a while; gated ones never do.
+QUICK_RUNNER = ("--drain-timeout=1",)
 
 
 class StartFailed(AssertionError):
@@ -188,7 +190,7 @@ def new_pair(
     scripts: Sequence[Path],
     *,
     broker_flags: Sequence[str] = QUICK,
-    runner_flags: Sequence[str] = (),
+    runner_flags: Sequence[str] = QUICK_RUNNER,
     start_runner: bool = True,
 ) -> Iterator[Pair]:
     """A pair that serves, and is gone at the end in whatever way that comes.
