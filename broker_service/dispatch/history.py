@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from broker_service.domain.grants import grants_of_branch
 from broker_service.domain.model import (
     ApprovalDecision,
     InteractionState,
@@ -85,6 +87,10 @@ def _start(
                     message_id=step.message.id,
                 )
     start.turn_decisions.extend(_decisions(state, run))
+    for grant in grants_of_branch(state, run.id):
+        message = to_proto(replace(grant, arguments_json=""))
+        assert isinstance(message, session_pb2.Grant)
+        start.grants.append(message)
     return start
 
 

@@ -30,6 +30,8 @@ def is_granted(state: SessionState, run: RunNode, call: ToolCall) -> bool:
 
 def grants_of_branch(state: SessionState, node_id: str) -> list[Grant]:
     """The grants whose question was asked on the branch that ends at this node, oldest first."""
+    if not state.grants:
+        return []  # most branches have none: do not walk them
     history = runs_of_branch(state, node_id)
     return [
         _public(state, grant)

@@ -7,19 +7,20 @@ What `Execute` asks of a runner, in order
 
 1. Read the start and the history until its last chunk.
 2. Go on where the history ends. If its last message is an assistant's with calls that have no result,
-   the step is not over: first its server tools (3), else the next model call (2). Results are in the
-   start's `turn_results` and beside their calls.
+   the step is not over: first its server tools (4), else the next model call (3). Results stand right after
+   their calls; the start's `turn_results` says what each is worth.
 3. A step: report `message_started`, deltas, then `message_completed` with all its calls, and a render
    hint for each client call. Then propose all server calls of the step that have no result, in one
    `tools_proposed`; calls that the runner itself refuses (arguments that do not fit, a tool that was not
    offered) get a `tool_result` of kind `CALL_REFUSED` instead.
-4. Start a tool only when its verdict says `GRANTED`: the grant is the
-   durable start (rule S1). Report each result as it comes.
+4. Start a tool only when its verdict says `GRANTED`: the grant is the durable start (rule S1). Report each
+   result as it comes.
 5. When no granted tool is running and no verdict is outstanding any more (`WAIT` is followed by another):
    if a call of the step has no result (client calls, asked or deferred ones), report `parked` and end;
    else go on with the next step.
 6. Report `completed`, `failed`, or after a cancel `cancelled`. One of the four ends, with `parked`, is
-   always the last event; it waits for its acknowledgement, then the runner closes the stream.
+   always the last event; it waits for its acknowledgement, then the runner closes the stream. A message
+   that is half written when a cancel comes is withdrawn.
 
 Message ids and call ids are minted by the runner, fresh for each attempt: 1 to 128 characters of
 `A-Z a-z 0-9 _ . : -`, unique in the session. Every `RunnerEvent` carries a number of the attempt's own,
