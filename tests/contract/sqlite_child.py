@@ -7,38 +7,18 @@ import resource
 import sys
 from pathlib import Path
 
-from broker_service.storage.port import Append, SessionKey, StoreUnavailable, Write
+from broker_service.storage.port import StoreUnavailable
 from broker_service.storage.sqlite import open_sqlite
+from tests.contract.crash import commit_for_ever, say
 from tests.contract.samples import S, event, write
-
-
-def say(line: str) -> None:
-    """One whole line, so that the parent sees it before this process is killed."""
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 async def wait_to_be_killed() -> None:
     await asyncio.get_running_loop().create_future()
 
 
-async def commit_for_ever(path: Path) -> None:
-    """Eight writers; says each commit once it was acknowledged."""
-    store = open_sqlite(path)
-
-    async def writer(number: int) -> None:
-        mine, shared = SessionKey("acme", f"w{number}"), SessionKey("umbra", f"w{number}")
-        version = 0
-        while True:
-            both = (
-                Append(mine, (event(f"{version}"),), version),
-                Append(shared, (event(f"{version}"),), version),
-            )
-            await store.commit(Write(both))
-            version += 1
-            say(f"{number} {version}")
-
-    await asyncio.gather(*(writer(number) for number in range(8)))
+async def commit_all_the_time(path: Path) -> None:
+    await commit_for_ever(open_sqlite(path))
 
 
 async def commit_twenty(path: Path) -> None:
@@ -79,7 +59,9 @@ async def hold(path: Path) -> None:
     await wait_to_be_killed()
 
 
-TASKS = {task.__name__: task for task in (commit_for_ever, commit_twenty, run_out_of_space, hold)}
+TASKS = {
+    task.__name__: task for task in (commit_all_the_time, commit_twenty, run_out_of_space, hold)
+}
 
 if __name__ == "__main__":
     asyncio.run(TASKS[sys.argv[2]](Path(sys.argv[1])))

@@ -1,39 +1,15 @@
 """SQLite's own: what is left when a process dies or the disk fills up (E4, S2)."""
 
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from broker_service.storage.port import SessionKey, StoreHeld
+from broker_service.storage.port import StoreHeld
 from broker_service.storage.sqlite import open_sqlite
+from tests.contract.crash import check_what_is_left, child, kill_after, line
 from tests.contract.samples import S, event, everything, texts, write
 
-ROOT = Path(__file__).parents[2]
-
-
-@contextmanager
-def child(path: Path, task: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that opens the store at `path`; killed at the end, if it still runs."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.contract.sqlite_child", str(path), task],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate(timeout=30)
-
-
-def line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
+CHILD = "tests.contract.sqlite_child"
 
 
 @pytest.mark.parametrize("acknowledged", [1, 40, 400])
@@ -41,31 +17,10 @@ async def test_after_kill_9_every_acknowledged_commit_is_there(
     tmp_path: Path, acknowledged: int
 ) -> None:
     path = tmp_path / "store.db"
-    with child(path, "commit_for_ever") as process:
-        said = [line(process) for _ in range(acknowledged)]
-        process.kill()
-        assert process.stdout is not None
-        # Through the same buffer as the lines before: `communicate` would read past it.
-        rest = process.stdout.read()
-    said += [late for late in rest.split("\n")[:-1] if late]
-    newest = dict.fromkeys(range(8), 0)
-    for commit in said:
-        writer, version = map(int, commit.split())
-        newest[writer] = version
-    assert sum(newest.values()) >= acknowledged
-
+    with child(CHILD, str(path), "commit_all_the_time") as process:
+        newest = kill_after(process, acknowledged)
     store = open_sqlite(path)
-    for writer, version in newest.items():
-        logs = [
-            texts(await everything(store, SessionKey(tenant, f"w{writer}")))
-            for tenant in ("acme", "umbra")
-        ]
-        assert logs[0] == logs[1]  # whole writes only
-        assert logs[0] == [f"{n}" for n in range(len(logs[0]))]
-        # One that was in flight may be there, too.
-        assert version <= len(logs[0]) <= version + 1
-        head = SessionKey("acme", f"w{writer}")
-        await store.commit(write(event("on"), session=head, at=len(logs[0])))
+    await check_what_is_left(store, newest)
     await store.close()
 
 
@@ -75,7 +30,7 @@ async def test_a_torn_tail_of_the_wal_costs_the_torn_commit_only(
 ) -> None:
     """What a loss of power leaves of a commit that was never acknowledged."""
     path = tmp_path / "store.db"
-    with child(path, "commit_twenty") as process:
+    with child(CHILD, str(path), "commit_twenty") as process:
         assert line(process) == "done"
     wal = tmp_path / "store.db-wal"
     content = wal.read_bytes()
@@ -89,7 +44,7 @@ async def test_a_torn_tail_of_the_wal_costs_the_torn_commit_only(
 
 async def test_a_full_disk_fails_by_name_stores_nothing_and_passes(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    with child(path, "run_out_of_space") as process:
+    with child(CHILD, str(path), "run_out_of_space") as process:
         output, _ = process.communicate(timeout=60)
     said = output.splitlines()
     assert said[:2] == ["stored", "at 1"]
@@ -109,7 +64,7 @@ async def test_a_full_disk_fails_by_name_stores_nothing_and_passes(tmp_path: Pat
 async def test_a_second_broker_is_refused_by_name_until_the_first_is_gone(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     link = tmp_path / "link.db"
-    with child(path, "hold") as process:
+    with child(CHILD, str(path), "hold") as process:
         assert line(process) == "open"
         link.symlink_to(path)
         for name in (path, link):
