@@ -24,7 +24,7 @@ from broker_service.domain.limits import Limits
 from broker_service.domain.sessions import CreateSession, create_session
 from broker_service.domain.state import SessionState
 from broker_service.effects import effects_of, entries_of, session_key
-from broker_service.encoding import decode_event
+from broker_service.encoding import UnknownEventKind, decode_event
 from broker_service.storage.port import (
     Append,
     Effect,
@@ -341,9 +341,12 @@ class Sessions:
         loaded = await self.store.load(key)
         if loaded is None or not loaded.events:
             raise not_found(key.session_id)
-        state = fold.begin(decode_event(loaded.events[0].payload))
-        for stored in loaded.events[1:]:
-            fold.apply(state, decode_event(stored.payload))
+        try:
+            state = fold.begin(decode_event(loaded.events[0].payload))
+            for stored in loaded.events[1:]:
+                fold.apply(state, decode_event(stored.payload))
+        except UnknownEventKind as error:
+            raise too_new(key.session_id) from error
         hot.state = state
         return state
 
@@ -374,3 +377,12 @@ class Sessions:
 def not_found(session_id: str) -> Refusal:
     """Unknown sessions and those of another tenant look the same (E2)."""
     return Refusal(Reason.SESSION_NOT_FOUND, f"no session {session_id}", {"session_id": session_id})
+
+
+def too_new(session_id: str) -> Refusal:
+    """A log with events that this version does not know is not served, rather than misread."""
+    return Refusal(
+        Reason.SESSION_TOO_NEW,
+        f"session {session_id} was written by a newer version",
+        {"session_id": session_id},
+    )

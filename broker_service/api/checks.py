@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import TypeVar
 
+from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Value
 
 from broker_service.config import PublishedLimits
@@ -57,6 +58,29 @@ def enum_value(field: str, cls: type[_E], number: int) -> _E | None:
         return cls(number)
     except ValueError:
         raise invalid_field(field, f"has no value {number}") from None
+
+
+_ANY_NUMBER = ("Permission", "GrantScope")
+"""Enums of which an unknown value has a meaning: it asks, or is the stricter one (A1, A3)."""
+
+
+def known_enums(field: str, message: Message) -> None:
+    """Refuse numbers that the contract's enums do not have, at any depth."""
+    for descriptor, value in message.ListFields():
+        place = f"{field}.{descriptor.name}"
+        if descriptor.message_type is not None and descriptor.message_type.GetOptions().map_entry:
+            continue
+        values = value if descriptor.is_repeated else [value]
+        for index, item in enumerate(values):
+            at = f"{place}[{index}]" if descriptor.is_repeated else place
+            if descriptor.message_type is not None:
+                known_enums(at, item)
+            elif (
+                descriptor.enum_type is not None
+                and descriptor.enum_type.name not in _ANY_NUMBER
+                and item not in descriptor.enum_type.values_by_number
+            ):
+                raise invalid_field(at, f"has no value {item}")
 
 
 def count(field: str, limit: str, items: Iterable[object], maximum: int) -> None:

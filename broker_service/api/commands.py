@@ -19,7 +19,6 @@ from broker_service.domain.model import (
     Message,
     OnBusy,
     Part,
-    Permission,
     Role,
     Session,
     SessionConfig,
@@ -30,7 +29,7 @@ from broker_service.domain.sessions import CreateSession
 from broker_service.domain.settlement import SettleToolCall
 from broker_service.encoding import from_proto
 from broker_service.sessions import mint
-from turngate.v1 import broker_pb2, message_pb2, session_pb2
+from turngate.v1 import broker_pb2, message_pb2
 from turngate_core.errors import Reason, Refusal, invalid_field
 from turngate_core.schema import Schema, SchemaError
 from turngate_serving.caller import Caller
@@ -59,7 +58,8 @@ def create_session(
         session_id = checks.identifier("session_id", request.session_id)
     checks.count("participants", "participants", request.participants, MAX_PARTICIPANTS)
     checks.size("owner", "name", request.owner, MAX_NAME)
-    config = _understood(request.config)
+    checks.known_enums("config", request.config)
+    config = from_proto(SessionConfig, request.config)
     _check_config(config, limits)
     session = Session(
         id=session_id,
@@ -172,15 +172,6 @@ def _first_messages(
         )
     checks.count("messages", "first_messages", first, MAX_FIRST_MESSAGES)
     return tuple(first)
-
-
-def _understood(given: session_pb2.SessionConfig) -> SessionConfig:
-    """The configuration; a default permission of a number that is not known asks (A1)."""
-    config = from_proto(SessionConfig, given)
-    policy = config.approval_policy
-    if policy and given.approval_policy.default_permission and policy.default_permission is None:
-        config = replace(config, approval_policy=replace(policy, default_permission=Permission.ASK))
-    return config
 
 
 def _check_config(config: SessionConfig, limits: PublishedLimits) -> None:

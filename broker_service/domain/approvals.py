@@ -124,6 +124,12 @@ def _spoken_of(state: SessionState, runs: list[RunNode], named_run_id: str) -> R
         for run in runs:
             if run.id == successor:
                 return run
+        if state.runs[successor].state in (RunState.CANCELLED, RunState.CANCELLING):
+            raise Refusal(
+                Reason.RUN_CANCELLED,
+                f"run {successor} was cancelled",
+                {"run_id": successor},
+            )
     for run in runs:
         if state.on_selected_branch(run.id):
             return run

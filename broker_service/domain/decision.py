@@ -1,8 +1,9 @@
 """A decision in the making: the state it is made from, and the events it has come to.
 
 The functions of the core take one, look at its state, and emit events; each event is folded at
-once, so that what comes later in the same decision sees it. A function refuses *before* it emits.
-No clock and no randomness in here: `now` and `mint` come in from the shell.
+once, so that what comes later in the same decision sees it. Should a function refuse after it has
+emitted, the shell throws the whole decision away, with the state that it was made from. No clock
+and no randomness in here: `now` and `mint` come in from the shell.
 """
 
 from __future__ import annotations

@@ -238,6 +238,7 @@ def _run_state_changed(state: SessionState, event: RunStateChanged, now: int) ->
         state.live_runs.pop(run.id, None)
     if event.state is RunState.FAILED:
         state.failures_in_row += 1
+        state.last_failed_run = run.id
     elif event.state is RunState.COMPLETED:
         state.failures_in_row = 0
 

@@ -211,8 +211,7 @@ def release(decision: Decision) -> None:
     state = decision.state
     failed_too_often = state.failures_in_row >= FAILURES_THAT_PAUSE
     if state.held and failed_too_often and not state.queue_pause:
-        run_id = state.selected if state.selected in state.runs else ""
-        pause = QueuePause(QueuePauseReason.FAILURES, run_id, decision.now)
+        pause = QueuePause(QueuePauseReason.FAILURES, state.last_failed_run, decision.now)
         decision.emit(QueuePaused(pause), actor=BROKER)
     tips_with_held: set[str] = set()
     for held in list(state.held):

@@ -180,6 +180,7 @@ class SessionState:
     held: list[HeldMessage] = field(default_factory=list)
     queue_pause: QueuePause | None = None
     failures_in_row: int = 0
+    last_failed_run: str = ""
     grants: dict[str, GrantRecord] = field(default_factory=dict)
     answer_digests: dict[str, str] = field(default_factory=dict)
 

@@ -76,6 +76,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """NOT_FOUND. No runner describes such an agent. Metadata: `agent`."""
     ERROR_REASON_SESSION_DELETED: _ErrorReason.ValueType  # 28
     """FAILED_PRECONDITION. The session was deleted. Metadata: `session_id`."""
+    ERROR_REASON_SESSION_TOO_NEW: _ErrorReason.ValueType  # 29
+    """FAILED_PRECONDITION. A newer version wrote something into the session that this one does not know: it does
+    not serve it. Metadata: `session_id`.
+    """
     ERROR_REASON_TOOL_CALL_NOT_IN_RUN: _ErrorReason.ValueType  # 40
     """FAILED_PRECONDITION. The run does not own that call (rule F7). Metadata: `run_id`, `call_id`,
     `legacy_code` (always 40003).
@@ -208,6 +212,10 @@ ERROR_REASON_AGENT_NOT_FOUND: ErrorReason.ValueType  # 27
 """NOT_FOUND. No runner describes such an agent. Metadata: `agent`."""
 ERROR_REASON_SESSION_DELETED: ErrorReason.ValueType  # 28
 """FAILED_PRECONDITION. The session was deleted. Metadata: `session_id`."""
+ERROR_REASON_SESSION_TOO_NEW: ErrorReason.ValueType  # 29
+"""FAILED_PRECONDITION. A newer version wrote something into the session that this one does not know: it does
+not serve it. Metadata: `session_id`.
+"""
 ERROR_REASON_TOOL_CALL_NOT_IN_RUN: ErrorReason.ValueType  # 40
 """FAILED_PRECONDITION. The run does not own that call (rule F7). Metadata: `run_id`, `call_id`,
 `legacy_code` (always 40003).
