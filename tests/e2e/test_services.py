@@ -76,11 +76,15 @@ def check_start_error(ended: tuple[int, list[str]], *words: str) -> None:
         assert word in lines[0]
 
 
-def test_a_file_that_another_broker_holds_is_one_line(pair: Pair, tmp_path: Path) -> None:
-    file = pair.broker.log.parent / "sessions.db"
-    assert file.exists()
-    flags = ("--listen=127.0.0.1:0", f"--store=sqlite:{file}")
-    check_start_error(start_error("broker", tmp_path, *flags), str(file))
+def test_a_file_that_another_broker_holds_is_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "sessions.db"
+    holder = Service("broker", tmp_path, [f"--store=sqlite:{file}"])
+    try:
+        holder.start()
+        flags = ("--listen=127.0.0.1:0", f"--store=sqlite:{file}")
+        check_start_error(start_error("broker", tmp_path, *flags), str(file))
+    finally:
+        holder.kill()
 
 
 def test_a_folder_that_is_not_there_is_one_line(tmp_path: Path) -> None:
