@@ -9,13 +9,19 @@ from typing import TypeVar
 
 import pytest
 
-from broker_service.domain import fold, gate, runs
+from broker_service.domain import branches, fold, gate, retries, runs
 from broker_service.domain.approvals import DecideApproval, Decided, decide_approval
+from broker_service.domain.cancel import CancelRun, cancel_run, end_of_grace
+from broker_service.domain.closing import Closed, cancel_interaction
+from broker_service.domain.deadlines import act_on_deadlines, next_deadline
 from broker_service.domain.decision import BROKER, RUNNER, Actor, Decision, principal
+from broker_service.domain.degradation import report_unhandled
 from broker_service.domain.events import Event, SessionEvent
+from broker_service.domain.grants import grants_of_branch, revoke_grant
 from broker_service.domain.interactions import InteractionRef
 from broker_service.domain.limits import Limits
 from broker_service.domain.model import (
+    Grant,
     GrantScope,
     HeldMessage,
     Interaction,
@@ -38,6 +44,7 @@ from broker_service.domain.model import (
 )
 from broker_service.domain.reports import (
     Began,
+    Cancelled,
     Completed,
     Failed,
     Finished,
@@ -141,8 +148,9 @@ class Conversation:
         return f"{prefix}_{self._minted}"
 
     def act(self, act: Callable[[Decision], T], actor: Actor = BROKER, client: str = "") -> T:
-        """Give a command as the shell does: the queue gate is asked after each."""
+        """Give a command as the shell does: what is due first, and the queue gate after each."""
         self.now += 1_000
+        self.let_fall_due()
         decision = Decision(self.state, self.now, actor, self.mint, self.limits, client)
         try:
             reply = act(decision)
@@ -155,6 +163,24 @@ class Conversation:
         self.log += decision.events
         check(self.state, self.log, new=len(decision.events))
         return reply
+
+    def let_fall_due(self) -> None:
+        """Deadlines that have passed are acted on in a commit of their own, before a command."""
+        deadline = next_deadline(self.state, self.limits.unclaimed_after_ms)
+        if deadline is None or deadline > self.now:
+            return
+        decision = Decision(self.state, self.now, BROKER, self.mint, self.limits)
+        act_on_deadlines(decision)
+        gate.release(decision)
+        self.log += decision.events
+        check(self.state, self.log, new=len(decision.events))
+        after = next_deadline(self.state, self.limits.unclaimed_after_ms)
+        assert after is None or after > self.now, "what was due is done (I4)"
+
+    def wait(self, ms: int) -> None:
+        """Time passes, and a sweep comes by."""
+        self.now += ms
+        self.let_fall_due()
 
     # --- clients ---
 
@@ -219,12 +245,65 @@ class Conversation:
         command = DecideApproval(ref, approve, reason, scope)
         return self.act(lambda d: decide_approval(d, command), principal(by))
 
+    def edit(
+        self,
+        prompt_id: str,
+        text: str = "instead",
+        message_id: str = "",
+        *,
+        by: str = ANN,
+        keep_running: bool = False,
+        on_busy: OnBusy | None = None,
+    ) -> gate.Sent:
+        message = user(message_id or self.mint("m"), text, by)
+        command = gate.EditMessage(message, prompt_id, on_busy, keep_running)
+        return self.act(lambda d: gate.edit_message(d, command), principal(by))
+
+    def cancel(self, run_id: str, *, keep_held: bool = False, by: str = ANN) -> str:
+        command = CancelRun(run_id, keep_held)
+        return self.act(lambda d: cancel_run(d, command), principal(by))
+
+    def cancel_interaction(
+        self, interaction_id: str = "", *, run: str = "", call: str = "", by: str = ANN
+    ) -> Closed:
+        ref = InteractionRef(interaction_id, run, call)
+        return self.act(lambda d: cancel_interaction(d, ref), principal(by))
+
+    def report_unhandled(
+        self, interaction_id: str = "", *, run: str = "", call: str = "", by: str = ANN
+    ) -> Closed:
+        ref = InteractionRef(interaction_id, run, call)
+        return self.act(lambda d: report_unhandled(d, ref), principal(by))
+
+    def regenerate(
+        self, run_or_message_id: str, *, keep_running: bool = False, by: str = ANN
+    ) -> tuple[str, str]:
+        """Answers the new run, and the run that was acted on."""
+
+        def command(decision: Decision) -> tuple[str, str]:
+            return branches.regenerate_run(
+                decision, run_or_message_id, keep_running=keep_running, trace_context=None
+            )
+
+        return self.act(command, principal(by))
+
+    def retry(self, run_id: str, *, by: str = ANN) -> tuple[str, str]:
+        """Answers the run that tries again, and the run that was acted on."""
+        return self.act(lambda d: retries.retry_run(d, run_id), principal(by))
+
+    def select(self, node_id: str, *, by: str = ANN) -> str:
+        return self.act(lambda d: branches.select_branch(d, node_id), principal(by))
+
+    def revoke(self, grant_id: str, *, by: str = ANN) -> None:
+        self.act(lambda d: revoke_grant(d, grant_id), principal(by))
+
     # --- the runner ---
 
     def report(self, run_id: str, *events: RunnerEvent, attempt: int | None = None) -> Reported:
         run = self.state.runs[run_id]
         if attempt is None:
-            attempt = run.attempt if run.state is RunState.RUNNING else run.attempt + 1
+            at_work = run.state in (RunState.RUNNING, RunState.CANCELLING)
+            attempt = run.attempt if at_work else run.attempt + 1
         number = attempt
         return self.act(lambda d: report(d, run_id, number, events), RUNNER)
 
@@ -257,6 +336,10 @@ class Conversation:
     def fail(self, run_id: str) -> None:
         self.report(run_id, FAILED)
 
+    def stopped(self, run_id: str) -> None:
+        """The attempt reports that it has stopped, as it was told (C1)."""
+        self.report(run_id, Cancelled())
+
     # --- the broker ---
 
     def lose(self, run_id: str, attempt: int | None = None) -> None:
@@ -266,6 +349,9 @@ class Conversation:
     def hand_over(self, run_id: str) -> None:
         number = self.run(run_id).attempt
         self.act(lambda d: runs.hand_over(d, run_id, number))
+
+    def end_of_grace(self, run_id: str) -> None:
+        self.act(lambda d: end_of_grace(d, run_id))
 
     # --- what there is to see ---
 
@@ -281,6 +367,10 @@ class Conversation:
 
     def state_of(self, call_id: str) -> InteractionState | None:
         return self.interaction(call_id).state
+
+    def grants(self, node_id: str = "") -> list[Grant]:
+        """The grants of the branch that ends there, of the selected one by default."""
+        return grants_of_branch(self.state, node_id or self.state.selected)
 
     def held_texts(self) -> list[str]:
         return [text_of(held.message) for held in self.state.held]

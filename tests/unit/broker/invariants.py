@@ -25,6 +25,7 @@ from broker_service.domain.events import (
 )
 from broker_service.domain.model import (
     FINAL_STATES,
+    HeldMessage,
     HoldReason,
     InteractionKind,
     InteractionState,
@@ -91,7 +92,8 @@ def _check_tree(state: SessionState) -> None:
             assert successor.prompt_id == run.prompt_id, "F8: supersession is scoped"
             assert all(run.id not in state.siblings(other) for other in state.runs.values()), "F8"
         assert (run.id in state.live_runs) == run.live
-        assert not (run.open_message_id and run.state is not S.RUNNING), f"W5: {run.id}"
+        at_work = run.state in (S.RUNNING, S.CANCELLING)
+        assert at_work or not run.open_message_id, f"W5: {run.id}"
 
 
 def _check_waits(state: SessionState) -> None:
@@ -147,7 +149,9 @@ class _History:
     starts: dict[str, list[ToolStarted]] = field(default_factory=dict)
     results: dict[tuple[str, str], ResultKind | None] = field(default_factory=dict)
     answers: dict[str, AnswerAdded] = field(default_factory=dict)
+    # Held messages in their order, with their branches; those that interrupt stand first (G4).
     queue: dict[str, str] = field(default_factory=dict)
+    interrupting: set[str] = field(default_factory=set)
     entered: set[str] = field(default_factory=set)
 
 
@@ -196,7 +200,7 @@ def _next(history: _History, entry: SessionEvent) -> None:
             assert key not in history.results, f"{key} has a second result"
             history.results[key] = result.result.kind
         case MessageHeld(held=held):
-            history.queue.setdefault(held.message.id, held.branch_node_id)
+            _held(history, held)
             assert held.message.id not in history.entered, "G3"
         case HoldChanged() as changed_hold:
             history.queue[changed_hold.message_id] = changed_hold.branch_node_id
@@ -206,6 +210,18 @@ def _next(history: _History, entry: SessionEvent) -> None:
             _entered(history, prompt)
         case _:
             pass
+
+
+def _held(history: _History, held: HeldMessage) -> None:
+    if held.message.id in history.queue:
+        return  # its content was edited
+    others = list(history.queue.items())
+    place = len(others)
+    if held.interrupting:
+        place = len(history.interrupting & set(history.queue))
+        history.interrupting.add(held.message.id)
+    others.insert(place, (held.message.id, held.branch_node_id))
+    history.queue = dict(others)
 
 
 def _run_changed(history: _History, changed: RunStateChanged) -> None:
@@ -254,7 +270,8 @@ def _entered(history: _History, prompt: PromptAdded) -> None:
         branch = history.queue.pop(message_id)
         assert branch not in [history.queue[other] for other in ahead], "G2: first in, first out"
     else:
-        assert prompt.parent_node_id not in history.queue.values(), "G2: older ones go first"
+        waiting = [i for i, branch in history.queue.items() if branch == prompt.parent_node_id]
+        assert set(waiting).isdisjoint(history.interrupting) or prompt.edits_prompt_id, "G4"
 
 
 def _check_results(state: SessionState, log: list[SessionEvent]) -> None:
