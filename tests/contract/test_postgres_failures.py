@@ -212,10 +212,12 @@ async def test_a_commit_whose_answer_is_lost_is_unavailable_and_still_heard_of(
 async def test_what_was_committed_while_nobody_listened_is_told_afterwards(
     one: PostgresStore, two: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """W1: also of sessions that this replica never heard of before."""
-    await append(one, S, "before")
+    """W1: also of a session that this replica never heard of before."""
     recorder = Recorder()
     two.listen(recorder)
+    await append(one, S, "before")
+    await recorder.until_at(S, 1)
+    recorder.calls.clear()
     again = asyncio.Event()
     tried = asyncio.Event()
     connect_once = two._listener._connect_once
@@ -261,7 +263,13 @@ async def test_the_locks_of_a_broker_that_stalls_are_taken_from_it(
     async with asyncio.timeout(DEADLINE_S):
         await one.commit(write(event("after"), at=1))
     stalled.terminate()
-    assert postgres_connect.SETTINGS["idle_in_transaction_session_timeout"] == "300"
+
+
+async def test_each_connection_may_stall_in_a_transaction_for_a_moment_only(
+    one: PostgresStore,
+) -> None:
+    allowed = await one._writer._connection.fetchval("SHOW idle_in_transaction_session_timeout")
+    assert allowed == "5s"
 
 
 async def test_a_value_that_no_index_takes_fails_alone(one: PostgresStore) -> None:
