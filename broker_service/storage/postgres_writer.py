@@ -102,6 +102,8 @@ class Writer:
         try:
             while self._queue or not self._closing:
                 if self._connection.is_closed():
+                    if self._closing:
+                        return
                     await self._reconnect()
                 jobs = [self._queue.popleft() for _ in range(min(_GROUP, len(self._queue)))]
                 if jobs:
