@@ -13,6 +13,7 @@ from turngate.v1.message_pb2 import (
     RESULT_KIND_CANCELLED_BY_USER,
     RESULT_KIND_CLIENT,
     RESULT_KIND_DENIED,
+    RESULT_KIND_EXPIRED,
     RESULT_KIND_OUTCOME_UNKNOWN,
     RESULT_KIND_RUN_FAILED,
     RESULT_KIND_TOOL,
@@ -33,12 +34,17 @@ from turngate_core.synthetic import SyntheticReason, text_for_model
 FINAL_STATES = (RUN_STATE_COMPLETED, RUN_STATE_FAILED, RUN_STATE_CANCELLED)
 
 
-def synthetic_result(run: Run, call_id: str, *, started: bool) -> ToolResult | None:
-    """What a run that has ended left of a call without a result (T4); None while it is live."""
+def synthetic_result(run: Run, call_id: str, *, started: bool, expired: bool) -> ToolResult | None:
+    """What a run that has ended left of a call without a result (T4); None while it is live.
+
+    `expired`: a question that it waited for expired, and that cancelled the run (I4).
+    """
     if run.state not in FINAL_STATES:
         return None
     if started:
         kind, reason = RESULT_KIND_OUTCOME_UNKNOWN, SyntheticReason.OUTCOME_UNKNOWN
+    elif expired:
+        kind, reason = RESULT_KIND_EXPIRED, SyntheticReason.EXPIRED
     elif run.state == RUN_STATE_CANCELLED:
         kind, reason = RESULT_KIND_CANCELLED_BY_USER, SyntheticReason.CANCELLED_BY_USER
     else:

@@ -34,7 +34,7 @@ def cancel_run(decision: Decision, command: CancelRun) -> str:
     """
     state = decision.state
     run = state.runs[state.successor(find_run(state, command.run_id).id)]
-    if run.state in (RunState.CANCELLED, RunState.CANCELLING):
+    if run.state is RunState.CANCELLED:
         return run.id
     if not run.live:
         raise run_state_refusal(run, "is over")
@@ -55,6 +55,7 @@ def stop(decision: Decision, run: RunNode, cause: RunChangeCause) -> None:
     if run.state is RunState.CANCELLING:
         return
     waits = list(run.waits)
+    close_starts(decision, run)
     decision.emit(RunStateChanged(run.id, RunState.CANCELLED, run.attempt, cause=cause))
     expired = cause is RunChangeCause.EXPIRED
     reason = ResultKind.EXPIRED if expired else ResultKind.CANCELLED_BY_USER

@@ -14,7 +14,6 @@ from broker_service.domain.model import (
     ExpiryPolicy,
     Interaction,
     InteractionKind,
-    InteractionNotice,
     InteractionState,
     ResultKind,
     RunChangeCause,
@@ -56,11 +55,11 @@ def _instants(state: SessionState, interaction: Interaction, unclaimed_after_ms:
 def _unclaimed_at(
     state: SessionState, interaction: Interaction, unclaimed_after_ms: int
 ) -> int | None:
-    """D1: an undeclared call that nobody answers or reports; one with a notice stays open."""
+    """D1: an undeclared call that nobody answers or reports; one with any notice stays open."""
     is_client_tool = interaction.kind is InteractionKind.CLIENT_TOOL
     if not is_client_tool or interaction.declared or interaction.create_time is None:
         return None
-    if interaction.notice is InteractionNotice.UNHANDLED:
+    if interaction.notice is not None:
         return None
     after = state.config.unclaimed_after
     return interaction.create_time + (unclaimed_after_ms if after is None else after)

@@ -222,6 +222,8 @@ def _run_state_changed(state: SessionState, event: RunStateChanged, now: int) ->
     run = state.runs[event.run_id]
     if event.cause is RunChangeCause.ATTEMPT_LOST:
         run.lost_attempts += 1
+    if event.state in (RunState.CANCELLING, RunState.CANCELLED):
+        run.cancel_cause = event.cause or run.cancel_cause
     run.state = event.state
     run.update_time = now
     if event.attempt:

@@ -24,8 +24,9 @@ def is_granted(state: SessionState, run: RunNode, call: ToolCall) -> bool:
     ]
     if not matching:
         return False
+    # The call has to be one of this branch, whichever of its forks started it (S1).
     history = runs_of_branch(state, run.id)
-    return any(state.calls[grant.call_id].started_by in history for grant in matching)
+    return any(state.calls[grant.call_id].run_id in history for grant in matching)
 
 
 def grants_of_branch(state: SessionState, node_id: str) -> list[Grant]:
@@ -36,8 +37,7 @@ def grants_of_branch(state: SessionState, node_id: str) -> list[Grant]:
     return [
         _public(state, grant)
         for grant in state.grants.values()
-        if not grant.revoked
-        and (grant.run_id in history or state.calls[grant.call_id].started_by in history)
+        if not grant.revoked and state.calls[grant.call_id].run_id in history
     ]
 
 

@@ -333,7 +333,7 @@ def _parked(decision: Decision, run: RunNode, waiting: tuple[ProposedTool, ...])
         if call_id in step.open or ((tool := proposals.get(call_id)) and asks(state, run, tool))
     ]
     over = _over_limit(decision, run, asked)
-    if over and run.over_limit_step == run.step - 1:
+    if over and run.over_limit_step and run.over_limit_step == run.step - 1:
         limit = RunFailure(RunFailureReason.QUESTION_LIMIT, "too many questions, twice in a row")
         runs.fail_run(decision, run, limit)
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker_service.domain.cancel import run_state_refusal
 from broker_service.domain.decision import Decision
-from broker_service.domain.events import InheritedResult, QueueResumed, RunCreated
+from broker_service.domain.events import HoldChanged, InheritedResult, QueueResumed, RunCreated
 from broker_service.domain.model import Run, RunCause, RunState
 from broker_service.domain.runs import find_run
 from broker_service.domain.state import RunNode, SessionState
@@ -78,4 +78,8 @@ def _open_retry(decision: Decision, failed: RunNode) -> str:
             ),
         )
     )
+    for held in list(state.held):
+        if earlier is not None and held.branch_node_id == earlier.id:
+            # A held message follows the retry of the run that it waits for (G1).
+            decision.emit(HoldChanged(held.message.id, held.reason, branch_node_id=retry_id))
     return retry_id

@@ -152,7 +152,7 @@ def fail_unplaced(decision: Decision, run_id: str, failure: RunFailure) -> None:
     """No runner could take a pending run (S2)."""
     run = find_run(decision.state, run_id)
     if run.state is RunState.PENDING and run.live:
-        decision.emit(RunStateChanged(run.id, RunState.FAILED, failure=failure))
+        fail_run(decision, run, failure)
 
 
 def mark_unplaced(decision: Decision, run_id: str) -> None:

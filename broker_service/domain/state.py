@@ -22,6 +22,7 @@ from broker_service.domain.model import (
     RenderHint,
     Role,
     RunCause,
+    RunChangeCause,
     RunFailure,
     RunState,
     Session,
@@ -101,6 +102,8 @@ class RunNode:
     superseded_by: str = ""
     attempt: int = 0
     failure: RunFailure | None = None
+    # Why it is being, or was, cancelled.
+    cancel_cause: RunChangeCause | None = None
     trace_context: TraceContext | None = None
     usage: Usage | None = None
     # A fork that was not handed to a runner yet: it collects answers to the calls that it waits for
@@ -221,6 +224,8 @@ class SessionState:
         if self.on_selected_branch(node_id):
             return self.selected
         node_id = self.successor(node_id)
+        if self.on_selected_branch(node_id):
+            return self.selected
         while True:
             below = [
                 child

@@ -30,6 +30,7 @@ from broker_service.domain.model import (
     RenderHint,
     ResultKind,
     Role,
+    RunChangeCause,
     RunState,
     ToolCall,
     ToolResult,
@@ -196,6 +197,8 @@ class Transcript:
             return None
         if self._state.calls[call_id].started:
             kind = ResultKind.OUTCOME_UNKNOWN
+        elif run.cancel_cause is RunChangeCause.EXPIRED:
+            kind = ResultKind.EXPIRED
         elif run.state is RunState.CANCELLED:
             kind = ResultKind.CANCELLED_BY_USER
         else:
