@@ -8,6 +8,7 @@ from broker_service.domain.decision import Decision
 from broker_service.domain.events import AnswerAdded
 from broker_service.domain.interactions import (
     InteractionRef,
+    addressed_run,
     find_interaction,
     instant,
     refuse_if_closed_without_answer,
@@ -75,7 +76,7 @@ def decide_approval(decision: Decision, command: DecideApproval) -> Decided:
             },
         )
     runs = _runs_at(state, interaction)
-    run = _spoken_of(state, runs, command.ref.run_id)
+    run = addressed_run(state, runs, command.ref.run_id)
     scope = state.grant_scope(command.grant_scope, interaction.grant_scope)
     answer = Answer(
         id=decision.mint("ans"),
@@ -115,22 +116,3 @@ def _runs_at(state: SessionState, interaction: Interaction) -> list[RunNode]:
 def _not_in_effect(state: SessionState, interaction: Interaction) -> bool:
     """An approval takes effect when nothing the run waits for is open (A2)."""
     return bool(_runs_at(state, interaction)) and not state.calls[interaction.call_id].started
-
-
-def _spoken_of(state: SessionState, runs: list[RunNode], named_run_id: str) -> RunNode:
-    assert runs, "an approval that can be decided has a run that is parked at it"
-    if named_run_id:
-        successor = state.successor(named_run_id)
-        for run in runs:
-            if run.id == successor:
-                return run
-        if state.runs[successor].state in (RunState.CANCELLED, RunState.CANCELLING):
-            raise Refusal(
-                Reason.RUN_CANCELLED,
-                f"run {successor} was cancelled",
-                {"run_id": successor},
-            )
-    for run in runs:
-        if state.on_selected_branch(run.id):
-            return run
-    return runs[0]

@@ -8,6 +8,7 @@ from broker_service.domain.decision import Actor, Decision
 from broker_service.domain.events import InteractionClosed
 from broker_service.domain.interactions import (
     InteractionRef,
+    addressed_run,
     find_interaction,
     first_answer_metadata,
     refuse_if_closed_without_answer,
@@ -72,7 +73,7 @@ def cancel_interaction(decision: Decision, ref: InteractionRef) -> Closed:
                 "decided_by": last.author,
             },
         )
-    acted_on = state.waiting_runs(interaction.id)[0].id
+    acted_on = addressed_run(state, state.waiting_runs(interaction.id), ref.run_id).id
     result = synthetic_result(
         interaction.call_id,
         ResultKind.CANCELLED_BY_USER,

@@ -7,6 +7,7 @@ from broker_service.domain.decision import Actor, Decision
 from broker_service.domain.events import NoticeAdded
 from broker_service.domain.interactions import (
     InteractionRef,
+    addressed_run,
     find_interaction,
     refuse_kind,
 )
@@ -30,7 +31,7 @@ def report_unhandled(decision: Decision, ref: InteractionRef) -> Closed:
     refuse_kind(interaction, InteractionKind.CLIENT_TOOL)
     if interaction.state is not InteractionState.OPEN:
         return Closed(interaction.id, state.successor(interaction.run_id))  # nothing to report
-    acted_on = state.waiting_runs(interaction.id)[0].id
+    acted_on = addressed_run(state, state.waiting_runs(interaction.id), ref.run_id).id
     degrade(decision, interaction)
     return Closed(interaction.id, acted_on)
 

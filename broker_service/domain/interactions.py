@@ -132,6 +132,31 @@ def _check_owner(state: SessionState, run_id: str, call_id: str) -> None:
         )
 
 
+def addressed_run(state: SessionState, waiting: list[RunNode], named_run_id: str) -> RunNode:
+    """The run that the request names or, by interaction alone, the one of the selected branch, else
+    the first that waits. A superseded one means its successor (F8).
+
+    Refuses with RUN_CANCELLED one that waits for nothing any more, whoever else does (F6).
+    """
+    assert waiting, "a question that is not closed has a live run that waits for it"
+    if named_run_id:
+        successor = state.successor(named_run_id)
+        for run in waiting:
+            if run.id == successor:
+                return run
+        named = state.runs[successor]
+        if not named.live:
+            raise Refusal(
+                Reason.RUN_CANCELLED,
+                f"run {named.id} waits for nothing any more",
+                {"run_id": named.id},
+            )
+    for run in waiting:
+        if state.on_selected_branch(run.id):
+            return run
+    return waiting[0]
+
+
 def refuse_kind(interaction: Interaction, expected: InteractionKind) -> None:
     """A decision for a client tool, or an output for an approval, is refused (F1)."""
     if interaction.kind is not expected:

@@ -10,6 +10,7 @@ from broker_service.domain.forks import fork_for_second_answer, open_fork, open_
 from broker_service.domain.interactions import (
     BUILT_IN_KINDS,
     InteractionRef,
+    addressed_run,
     declared_tool,
     find_interaction,
     refuse_if_closed_without_answer,
@@ -25,7 +26,7 @@ from broker_service.domain.model import (
     ToolResult,
 )
 from broker_service.domain.runs import add_result, resume_if_free, share_result
-from broker_service.domain.state import RunNode, SessionState, answer_digest
+from broker_service.domain.state import SessionState, answer_digest
 from turngate_core import connection, forms
 from turngate_core.connection import (
     ConnectionFault,
@@ -92,7 +93,7 @@ def settle_tool_call(decision: Decision, command: SettleToolCall) -> Settled:
             state, interaction, command.ref.run_id, decision.limits.max_forks_per_call
         )
     else:
-        addressed = _addressed(state, waiting, command.ref.run_id)
+        addressed = addressed_run(state, waiting, command.ref.run_id)
     answer_id = decision.mint("ans")
     result = ToolResult(
         call_id=interaction.call_id,
@@ -132,29 +133,6 @@ def settle_tool_call(decision: Decision, command: SettleToolCall) -> Settled:
             resume_if_free(decision, run)
     settled = _settled(state, interaction, answer, fork_opened=not collected)
     return replace(settled, acted_on_run_id=addressed.id)
-
-
-def _addressed(state: SessionState, waiting: list[RunNode], named_run_id: str) -> RunNode:
-    """The run that the request names or, by interaction alone, the one of the selected branch, else
-    the first that waits. A superseded one means its successor (F8).
-    """
-    assert waiting, "an open interaction has a live run that waits for it"
-    if named_run_id:
-        successor = state.successor(named_run_id)
-        for run in waiting:
-            if run.id == successor:
-                return run
-        named = state.runs[successor]
-        if not named.live:
-            raise Refusal(
-                Reason.RUN_CANCELLED,
-                f"run {named.id} waits for nothing any more",
-                {"run_id": named.id},
-            )
-    for run in waiting:
-        if state.on_selected_branch(run.id):
-            return run
-    return waiting[0]
 
 
 def _check_output(state: SessionState, interaction: Interaction, output: str | None) -> None:
