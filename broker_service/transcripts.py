@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from broker_service.domain.events import Event
 from broker_service.domain.model import Message, Part
@@ -11,10 +12,20 @@ from broker_service.domain.state import SessionState
 from broker_service.domain.transcript import Transcript, nodes_needed
 from broker_service.effects import session_key
 from broker_service.encoding import decode_event, to_proto
-from broker_service.storage.port import EntryKind, Store
+from broker_service.storage.port import EntryKind, SessionKey, StoredEntry
 
 
-async def read_transcript(store: Store, state: SessionState, path: Sequence[str]) -> Transcript:
+class NodeReader(Protocol):
+    """What transcripts need of the `Store`; see there."""
+
+    async def read_nodes(
+        self, session: SessionKey, node_ids: Sequence[str]
+    ) -> tuple[StoredEntry, ...]: ...
+
+
+async def read_transcript(
+    store: NodeReader, state: SessionState, path: Sequence[str]
+) -> Transcript:
     """The transcript of these nodes. Reads them and what they copy from, nothing else (F3)."""
     stored = await store.read_nodes(session_key(state), nodes_needed(state, path))
     events: list[tuple[str, Event]] = [

@@ -10,6 +10,7 @@ from turngate_client.following import FollowedSession
 from turngate_client.retries import RetryPolicy
 from turngate_client.session import SessionClient
 from turngate_client.session_view import CallView, NodeView, SessionView
+from turngate_client.snapshots import SnapshotPieces, apply_snapshot
 from turngate_client.watching import SessionWatch
 
 __all__ = [
@@ -21,9 +22,11 @@ __all__ = [
     "SessionClient",
     "SessionView",
     "SessionWatch",
+    "SnapshotPieces",
     "TurngateClient",
     "TurngateError",
     "WaitTimedOut",
     "apply_event",
+    "apply_snapshot",
     "fold",
 ]

@@ -12,6 +12,7 @@ from turngate.v1 import event_pb2 as events
 from turngate.v1.event_pb2 import SessionEvent
 from turngate.v1.interaction_pb2 import INTERACTION_KIND_CLIENT_TOOL, INTERACTION_STATE_OPEN
 from turngate.v1.message_pb2 import ROLE_ASSISTANT, Message, Part
+from turngate.v1.run_pb2 import RUN_CAUSE_RETRY, RUN_CHANGE_CAUSE_EXPIRED
 from turngate.v1.session_pb2 import Session
 from turngate_client.drafts import begin_draft
 from turngate_client.session_view import PromptView, RunView, SessionView
@@ -137,8 +138,10 @@ def _run_created(view: SessionView, created: events.RunCreated) -> None:
     )
     view.node_ids.append(run.id)
     if retired := view.runs.get(run.supersedes_run_id):
-        # The first successor counts (F8); a superseded run waits for nothing (R1).
-        retired.run.superseded_by_run_id = retired.run.superseded_by_run_id or run.id
+        # The first successor counts (F8), but a retry takes the place of an earlier one, which was
+        # cancelled (R6). A superseded run waits for nothing (R1).
+        if not retired.run.superseded_by_run_id or run.cause == RUN_CAUSE_RETRY:
+            retired.run.superseded_by_run_id = run.id
         del retired.run.waits_for_interaction_ids[:]
     if created.selected:
         view.selected_node_id = run.id
@@ -148,21 +151,29 @@ def _copied_ids(view: SessionView, origin_run_id: str, through: str) -> tuple[st
     """The messages of the origin up to that one, by the ids under which the view keeps them.
 
     The hints of its calls, which stand right after it, come along (F2: the whole message list).
+    After a snapshot the origin may be known by its forks only, which have the same list.
     """
-    if not through or origin_run_id not in view.runs:
+    if not through:
         return ()
-    origin = view.runs[origin_run_id]
     last, _ = split_message_id(through)
+    origin = [view.runs[origin_run_id]] if origin_run_id in view.runs else []
+    for run_view in (*origin, *view.runs.values()):
+        if last in run_view.copied_ids or last in run_view.own_ids:
+            return _ids_through(view, run_view, last)
+    return ()
+
+
+def _ids_through(view: SessionView, run_view: RunView, last: str) -> tuple[str, ...]:
     copied: list[str] = []
     found = False
-    for message_id in (*origin.copied_ids, *origin.own_ids):
+    for message_id in (*run_view.copied_ids, *run_view.own_ids):
         message = view.messages.get(message_id)  # none: it was never completed
         if found and (message is None or not _is_hint(message)):
             break
-        found = found or split_message_id(message_id)[0] == last
+        found = found or message_id == last
         if message is not None:
             copied.append(message_id)
-    return tuple(copied) if found else ()
+    return tuple(copied)
 
 
 def _is_hint(message: Message) -> bool:
@@ -189,6 +200,8 @@ def _run_state_changed(view: SessionView, changed: events.RunStateChanged, now: 
     run.unplaced = changed.unplaced
     run.waits_for_interaction_ids[:] = changed.waits_for_interaction_ids
     run.update_time.CopyFrom(now)
+    if changed.cause == RUN_CHANGE_CAUSE_EXPIRED:
+        run_view.expired = True
     if changed.HasField("failure"):
         run.failure.CopyFrom(changed.failure)
 

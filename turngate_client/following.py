@@ -9,10 +9,10 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from turngate.v1.broker_pb2 import WatchSessionResponse
-from turngate_client.drafts import FoldError
 from turngate_client.errors import WaitTimedOut
 from turngate_client.folding import apply_event
 from turngate_client.session_view import SessionView
+from turngate_client.snapshots import SnapshotPieces, apply_snapshot
 from turngate_client.watching import SessionWatch
 
 T = TypeVar("T")
@@ -28,6 +28,7 @@ class FollowedSession:
         self.view = SessionView()
         self._watch = watch
         self._live = False
+        self._pieces = SnapshotPieces()
         self._checks: set[Callable[[], None]] = set()
         self._task: asyncio.Task[None] | None = None
 
@@ -96,8 +97,10 @@ class FollowedSession:
                 self._fold(frame)
 
     def _fold(self, frame: WatchSessionResponse) -> None:
-        if frame.HasField("snapshot"):  # none was asked for: the log can be read from its start
-            raise FoldError("a snapshot came in place of the log's first events")
+        if frame.HasField("snapshot") and (whole := self._pieces.add(frame.snapshot)):
+            apply_snapshot(self.view, whole)
+            if self._live:  # in place of events that are not kept any more (W2)
+                self._check()
         for event in frame.events:
             apply_event(self.view, event)
             if self._live:

@@ -188,7 +188,8 @@ class SessionClient(InteractionCalls):
     ) -> SessionWatch:
         """The session's events from a cursor on (default: from the start), then live (W1).
 
-        `snapshot`: begin with the present state instead; then read `frames()`.
+        `snapshot`: begin with the present state instead; then read `frames()`, join the pieces
+        with `SnapshotPieces`, and let `apply_snapshot` make a view of the whole.
         """
         return self._connection.watch(
             pb.WatchSessionRequest(
@@ -196,9 +197,13 @@ class SessionClient(InteractionCalls):
             )
         )
 
-    def follow(self) -> FollowedSession:
-        """The session as a view that is kept up to date, in `async with`."""
-        return FollowedSession(self.watch())
+    def follow(self, *, snapshot: bool = False) -> FollowedSession:
+        """The session as a view that is kept up to date, in `async with`.
+
+        `snapshot`: begin with the present state instead of the log's start: quick for a long
+        session, but older messages and other branches are missing (`apply_snapshot`).
+        """
+        return FollowedSession(self.watch(snapshot=snapshot))
 
     def until(
         self, predicate: Callable[[SessionView], T | None], timeout: float, what: str

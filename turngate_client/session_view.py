@@ -80,6 +80,8 @@ class RunView:
     answered_step: frozenset[str] = frozenset()
     inherited: dict[str, str] = field(default_factory=dict)
     own_ids: list[str] = field(default_factory=list)
+    # It was cancelled because a question that it waited for expired (I4).
+    expired: bool = False
     results: dict[str, ToolResult] = field(default_factory=dict)
 
 
@@ -89,6 +91,8 @@ class SessionView:
 
     `position`: of the last event. `messages`: complete messages and hints by id; `drafts`: those
     that are being written; read them through `run_messages` and `transcript`. `hints`: by call id.
+    `older_*_page_token`: what a snapshot left out, for `GetTree` and `GetTranscript` with
+    `newest_first`; empty if nothing is missing.
     """
 
     session: Session = field(default_factory=Session)
@@ -105,6 +109,8 @@ class SessionView:
     started_calls: set[str] = field(default_factory=set)
     interactions: dict[str, Interaction] = field(default_factory=dict)
     held_by_id: dict[str, HeldMessage] = field(default_factory=dict)
+    older_nodes_page_token: str = ""
+    older_messages_page_token: str = ""
 
     def start_over(self, session: Session, *, position: int, deleted: bool = False) -> None:
         """Forget everything: the session was deleted, or a snapshot replaces it."""
@@ -131,10 +137,13 @@ class SessionView:
         return node_id in self.runs and bool(self.runs[node_id].run.superseded_by_run_id)
 
     def branch(self, node_id: str = "") -> list[str]:
-        """The nodes from the root down to this one; by default the selected branch."""
+        """The nodes from the root down to this one; by default the selected branch.
+
+        It begins later where a snapshot left older nodes out.
+        """
         path: list[str] = []
         node_id = node_id or self.selected_node_id
-        while node_id:
+        while node_id in self.runs or node_id in self.prompts:
             path.append(node_id)
             node_id = self.parent_of(node_id)
         return path[::-1]
@@ -275,7 +284,8 @@ class SessionView:
         if (result := self.result(run_id, call_id)) is not None:
             return result
         started = call_id in self.started_calls
-        return synthetic_result(self.runs[run_id].run, call_id, started=started)
+        run_view = self.runs[run_id]
+        return synthetic_result(run_view.run, call_id, started=started, expired=run_view.expired)
 
     def interaction_of(self, run_id: str, call_id: str) -> Interaction | None:
         """The newest question about a call in a run: runs share those of their origins (F4)."""

@@ -14,7 +14,6 @@ NOT_IMPLEMENTED = (
     "ListSessions.only_waiting",
     "ListSessions.owner",
     "WatchInteractions",
-    "WatchSession.snapshot",
 )
 """What this build answers with NOT_IMPLEMENTED, as GetServerInfo tells."""
 

@@ -11,7 +11,7 @@ from broker_service.domain.state import RunNode, SessionState
 from broker_service.effects import interaction_view, session_key
 from broker_service.encoding import decode_event, to_proto
 from broker_service.storage.port import EntryKind, Store
-from broker_service.transcripts import read_transcript, split_message
+from broker_service.transcripts import NodeReader, read_transcript, split_message
 from turngate.v1 import broker_pb2, interaction_pb2, message_pb2, run_pb2, session_pb2
 from turngate_core.errors import Reason, Refusal, invalid_field
 from turngate_core.ids import split_message_id
@@ -142,22 +142,18 @@ async def get_tree(
     place = pages.place_of(kind, request.page_token, 1)
     start = pages.number(place[0]) if place else 0
     size = pages.page_size(request.page_size, max_page)
-    shown = [
-        node_id
-        for node_id in state.nodes
-        if request.include_superseded
-        or node_id not in state.runs
-        or not state.runs[node_id].superseded_by
-    ]
+    shown = shown_nodes(state, include_superseded=request.include_superseded)
     if request.newest_first:
         shown.reverse()
     page = shown[start : start + size]
-    prompts = await _prompts(store, state, [n for n in page if n not in state.runs])
+    prompts = await read_prompts(store, state, [n for n in page if n not in state.runs])
     selected = set(state.path_to(state.selected)) if state.selected else set()
     response = broker_pb2.GetTreeResponse(selected_node_id=state.selected)
     length = 0
     for index, node_id in enumerate(page):
-        node = _tree_node(state, node_id, prompts, node_id in selected)
+        node = tree_node(state, node_id, selected=node_id in selected)
+        if node_id in prompts:
+            node.prompt.CopyFrom(message_proto(prompts[node_id]))
         length += node.ByteSize()
         if index and length > pages.PAGE_BYTES:
             page = page[:index]
@@ -168,9 +164,17 @@ async def get_tree(
     return response
 
 
-def _tree_node(
-    state: SessionState, node_id: str, prompts: dict[str, Message], selected: bool
-) -> broker_pb2.TreeNode:
+def shown_nodes(state: SessionState, *, include_superseded: bool = False) -> list[str]:
+    """The nodes that a tree shows, oldest first (F8)."""
+    return [
+        node_id
+        for node_id in state.nodes
+        if include_superseded or node_id not in state.runs or not state.runs[node_id].superseded_by
+    ]
+
+
+def tree_node(state: SessionState, node_id: str, *, selected: bool) -> broker_pb2.TreeNode:
+    """The public node; a prompt's message is left out, since the state does not have it."""
     run = state.runs.get(node_id)
     if run is not None:
         return broker_pb2.TreeNode(
@@ -187,12 +191,14 @@ def _tree_node(
         parent_id=prompt.parent_id,
         kind=(session_pb2.NODE_KIND_PROMPT if is_user else session_pb2.NODE_KIND_FIRST_MESSAGE),
         selected=selected,
-        prompt=message_proto(prompts[node_id]),
         edits_prompt_id=prompt.edits_prompt_id,
     )
 
 
-async def _prompts(store: Store, state: SessionState, node_ids: list[str]) -> dict[str, Message]:
+async def read_prompts(
+    store: NodeReader, state: SessionState, node_ids: list[str]
+) -> dict[str, Message]:
+    """The messages of these prompts, out of the store."""
     found: dict[str, Message] = {}
     for entry in await store.read_nodes(session_key(state), node_ids):
         event = decode_event(entry.payload).event if entry.kind is EntryKind.EVENT else None

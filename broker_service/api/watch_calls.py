@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from broker_service.api import commands, reads
+from broker_service.api import reads
 from broker_service.api.calls import Calls
 from broker_service.api.changes import DAY_MS, session_key, store_errors
 from broker_service.domain import branches
 from broker_service.watch.cursor import position_of
+from broker_service.watch.frames import Snapshot
+from broker_service.watch.snapshot import take_snapshot
 from turngate.v1 import (
     broker_pb2,
 )
+from turngate_core.errors import invalid_field
 from turngate_serving.caller import caller_of
 
 
@@ -29,12 +32,22 @@ class WatchCalls(Calls):
         """WatchSession as ready bytes, encoded once for all watchers; `register` serves these."""
         caller = caller_of(context)
         key = session_key(request.session_id, caller)
-        if request.snapshot:
-            raise commands.not_implemented("WatchSession.snapshot")
+        if request.snapshot and request.after:
+            raise invalid_field("snapshot", "not together with after")
         last = await self._last_position(key)
         after = position_of(key, request.after, last) if request.after else 0
+
+        async def snapshots() -> Snapshot:
+            async with self._sessions.reading(key) as state:
+                return await take_snapshot(self._store, state)
+
         watch = self._hub.watch(
-            key, after, without_deltas=request.without_deltas, principal=caller.principal
+            key,
+            after,
+            without_deltas=request.without_deltas,
+            principal=caller.principal,
+            snapshots=snapshots,
+            begin_with_snapshot=request.snapshot,
         )
         context.add_done_callback(lambda _: watch.close())
         with store_errors():

@@ -7,9 +7,9 @@ rest of the frame are `WatchSessionResponse.events`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from broker_service.storage.port import EntryKind, SessionKey, StoredEntry
 from broker_service.watch.cursor import cursor_at
@@ -55,18 +55,42 @@ def encode_entry(entry: StoredEntry) -> Element:
     return Element(entry.position, encoded, is_delta, _is_end(entry.payload))
 
 
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The state of a session at a position, in pieces for one watcher; events follow from there."""
+
+    position: int
+    pieces: AsyncGenerator[broker_pb2.SessionSnapshot, None]
+
+    def frame(self, key: SessionKey, piece: broker_pb2.SessionSnapshot, live: bool) -> bytes:
+        """A piece as a frame. Only the last one has a cursor: half a snapshot stands for nothing,
+        and a watch that breaks in it has to begin again.
+        """
+        response = broker_pb2.WatchSessionResponse(snapshot=piece)
+        if piece.complete:
+            response.cursor = cursor_at(key, self.position)
+            response.live = live
+        return response.SerializeToString()
+
+
+Snapshots: TypeAlias = Callable[[], Awaitable[Snapshot]]
+"""Takes a snapshot of the session that is watched."""
+
+
 @dataclass(slots=True)
 class Batch:
     """What one frame says, for all watchers that stand at the same place.
 
     `position` is where they stand after it, behind deltas that were left out, too. `is_end`: it
-    ends with `session_deleted`.
+    ends with `session_deleted`. `is_lost`: events that should come next are not kept any more, and
+    only a snapshot goes on (W2).
     """
 
     key: SessionKey
     position: int
     elements: list[bytes]
     is_end: bool = False
+    is_lost: bool = False
     _frames: dict[bool, bytes] = field(default_factory=dict)
 
     def frame(self, live: bool) -> bytes:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from broker_service.storage.port import SessionKey, StoredEntry
 from broker_service.watch.clock import Clock, Deadline
 from broker_service.watch.cursor import cursor_at
-from broker_service.watch.frames import Batch
+from broker_service.watch.frames import Batch, Snapshot, Snapshots
 from broker_service.watch.tail import Log, Tail, WatchSettings
 from turngate_core.errors import Code, Reason, Refusal
 
@@ -43,12 +43,20 @@ class WatchHub:
         return sum(tail.kept_bytes for tail in self._tails.values())
 
     def watch(
-        self, key: SessionKey, after: int, without_deltas: bool = False, *, principal: str
+        self,
+        key: SessionKey,
+        after: int,
+        without_deltas: bool = False,
+        *,
+        principal: str,
+        snapshots: Snapshots | None = None,
+        begin_with_snapshot: bool = False,
     ) -> Watch:
         """Watch a session from just after the position `after`; 0: from the start.
 
-        That the session exists and that the principal may see it is the caller's to know. Refuses
-        with LIMIT_EXCEEDED and SHUTTING_DOWN.
+        `snapshots` takes one of the session, where the log has lost what should come next (W2), and
+        at first with `begin_with_snapshot` (W1). That the session exists and that the principal may
+        see it is the caller's to know. Refuses with LIMIT_EXCEEDED and SHUTTING_DOWN.
         """
         if self.closing:
             raise _shutting_down(key, after)
@@ -63,7 +71,11 @@ class WatchHub:
         # Subscribed before anything is read: nothing falls in between (W1).
         tail.watches += 1
         self._watches[who] += 1
-        return Watch(self, tail, key, after, without_deltas, _Place(self, tail, key, who))
+        place = _Place(self, tail, key, who)
+        watch = Watch(self, tail, key, after, without_deltas, place, snapshots)
+        if begin_with_snapshot:
+            watch.wants_snapshot()
+        return watch
 
     def close(self) -> None:
         """Drain: each watch sends what it has at hand and ends with SHUTTING_DOWN. Idempotent."""
@@ -130,6 +142,7 @@ class Watch:
         after: int,
         without_deltas: bool,
         place: _Place,
+        snapshots: Snapshots | None,
     ) -> None:
         self._hub = hub
         self._tail = tail
@@ -141,13 +154,21 @@ class Watch:
         self._opened = False
         self._live = False
         self._ended = False
+        self._snapshots = snapshots
+        self._wants_snapshot = False
+        self._snapshot: Snapshot | None = None
+
+    def wants_snapshot(self) -> None:
+        """Let the next frames be a snapshot, and events go on from there."""
+        self._wants_snapshot = True
 
     def __aiter__(self) -> Watch:
         return self
 
     async def __anext__(self) -> bytes:
         """The next frame. Everything that came since the last one is in it, if it fits (W4)."""
-        self._written = self._position
+        if self._snapshot is None:
+            self._written = self._position
         try:
             if self._ended or self._place.released:
                 raise StopAsyncIteration
@@ -202,6 +223,9 @@ class Watch:
                 {"session_id": self._key.session_id},
             )
         self._tail.reach(last)
+        if self._wants_snapshot:
+            self._opened = True
+            return
         if 0 < self._position == self._tail.position:
             newest = await self._tail.older(self._position - 1, False)
             if newest.is_end and newest.position == self._position:
@@ -215,6 +239,8 @@ class Watch:
     async def _next(self) -> bytes:
         hub, tail = self._hub, self._tail
         while not self._place.released:
+            if self._wants_snapshot or self._snapshot is not None:
+                return await self._next_piece()
             batch = tail.recent(self._position, self._without_deltas)
             if batch is None:
                 if hub.closing:
@@ -223,6 +249,9 @@ class Watch:
                     batch = await tail.older(self._position, self._without_deltas)
                     if self._place.released:
                         break
+            if batch is not None and batch.is_lost:
+                self._wants_snapshot = True
+                continue
             if batch is not None:
                 self._position = batch.position
                 self._ended = batch.is_end
@@ -234,6 +263,23 @@ class Watch:
             if batch is None:
                 await self._wait()
         raise StopAsyncIteration
+
+    async def _next_piece(self) -> bytes:
+        """A piece of the snapshot; behind the last one events go on from its position."""
+        if self._hub.closing:
+            raise _shutting_down(self._key, self._written)
+        if self._snapshot is None:
+            assert self._snapshots is not None, "who watches a log says how to take a snapshot"
+            self._snapshot = await self._snapshots()
+            self._wants_snapshot = False
+            self._tail.reach(self._snapshot.position)
+        snapshot = self._snapshot
+        piece = await anext(snapshot.pieces)
+        if piece.complete:
+            self._snapshot = None
+            self._position = snapshot.position
+            self._live = self._position >= self._tail.position
+        return snapshot.frame(self._key, piece, self._live)
 
     async def _wait(self) -> None:
         waiter = self._place.waiter = self._hub.loop.create_future()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol
 
-from broker_service.storage.port import CommitListener, SessionKey, StoredEntry
+from broker_service.storage.port import CommitListener, EntryKind, SessionKey, StoredEntry
 from broker_service.watch.clock import Clock, Timer
 from broker_service.watch.frames import (
     ELEMENT_OVERHEAD,
@@ -212,6 +212,21 @@ class Tail:
             limits.entries,
             max(1, limits.elements_size - limits.entries * ELEMENT_OVERHEAD),
         )
+        jumps = not entries or entries[0].position > after + 1
+        if jumps and await self._begins_later(after):
+            return Batch(self._key, after, [], is_lost=True)
         if not entries:  # what was last may have been compacted away
             return Batch(self._key, max(after, known), [])
         return gather(self._key, after, map(encode_entry, entries), without_deltas, limits)
+
+    async def _begins_later(self, after: int) -> bool:
+        """Whether events are missing after a place, not only deltas (W2, W3).
+
+        Deltas are taken out anywhere, events only from the start of a log on. So they are missing
+        if the log does not begin with its first event any more, and begins behind that place.
+        """
+        first = await self._store.read(self._key, 0, 1, 1)
+        if not first:
+            return False
+        has_its_start = first[0].kind is EntryKind.EVENT and first[0].version == 1
+        return not has_its_start and first[0].position > after + 1

@@ -142,7 +142,6 @@ FEATURES: dict[str, Any] = {
     "SendMessage.on_busy=ON_BUSY_INTERRUPT": broker_pb2.SendMessageRequest(
         text="a", on_busy=session_pb2.ON_BUSY_INTERRUPT
     ),
-    "WatchSession.snapshot": broker_pb2.WatchSessionRequest(snapshot=True),
     "ListSessions.owner": broker_pb2.ListSessionsRequest(owner="ann"),
     "ListSessions.only_waiting": broker_pb2.ListSessionsRequest(only_waiting=True),
 }
