@@ -57,18 +57,22 @@ def open_second_fork(
 def fork_for_second_answer(
     state: SessionState, interaction: Interaction, named_run_id: str, max_forks: int
 ) -> RunNode:
-    """The fork that a second answer is addressed to: R, and the interaction alone, mean the first.
+    """The fork that a second answer is addressed to: R means its first one, the interaction alone
+    the one that took the first answer.
 
     Refuses with ALREADY_SETTLED where no second answer is accepted (F5), and with RUN_CANCELLED
     what comes too late (F6).
     """
     first = state.runs[interaction.answers[0].run_id]
     addressed = first
-    for ancestor in state.origin_chain(named_run_id) if named_run_id else ():
-        if ancestor.origin_id == interaction.run_id:
-            addressed = ancestor
-    named = state.runs.get(named_run_id)
-    for run in (*_successors(state, first), *((named,) if named else ())):
+    if named_run_id == interaction.run_id:
+        addressed = state.runs[state.runs[named_run_id].superseded_by]
+    elif named_run_id:
+        for ancestor in state.origin_chain(named_run_id):
+            if ancestor.origin_id == interaction.run_id:
+                addressed = ancestor
+    named = state.runs[named_run_id] if named_run_id else addressed
+    for run in (*_successors(state, first), *_successors(state, addressed), named):
         if run.state in (RunState.CANCELLING, RunState.CANCELLED):
             raise Refusal(
                 Reason.RUN_CANCELLED,
