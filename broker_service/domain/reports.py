@@ -369,6 +369,10 @@ def _parked(decision: Decision, run: RunNode, waiting: tuple[ProposedTool, ...])
             raise _violation(f"parked without a word about the server call {call_id}")
         if asks(state, run, tool):
             scope = approval_scope(state, tool)
+            asked_by_other = state.calls[call_id].interaction_id
+            if asked_by_other in state.open_interactions:
+                waits.append(asked_by_other)  # a call is one question, whichever fork asks it (F4)
+                continue
             waits.append(
                 open_interaction(decision, run, call, InteractionKind.APPROVAL, grant_scope=scope)
             )

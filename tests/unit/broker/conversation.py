@@ -350,6 +350,11 @@ class Conversation:
         number = self.run(run_id).attempt
         self.act(lambda d: runs.hand_over(d, run_id, number))
 
+    def unplaced(self, run_id: str) -> None:
+        """No runner has taken the run for too long (S2)."""
+        failure = RunFailure(RunFailureReason.UNPLACED, "no runner offers its agent")
+        self.act(lambda d: runs.fail_unplaced(d, run_id, failure))
+
     def end_of_grace(self, run_id: str) -> None:
         self.act(lambda d: end_of_grace(d, run_id))
 
