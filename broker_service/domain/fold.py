@@ -202,6 +202,7 @@ def _run_created(state: SessionState, event: RunCreated) -> None:
             recorded = state.recorded_result(inherited.run_id, inherited.call_id)
             run.results[inherited.call_id] = recorded
             run.result_runs[inherited.call_id] = inherited.run_id
+            _mark(state, run, recorded)
     state.runs[run.id] = run
     state.nodes.append(run.id)
     state.children.setdefault(run.prompt_id, []).append(run.id)
@@ -297,12 +298,16 @@ def _result_added(state: SessionState, event: ToolResultAdded) -> None:
     elif record.started and record.result is None:
         record.result = result
         record.result_run = run.result_runs[call_id]
-    kind = result.kind
-    if kind is ResultKind.NOT_HANDLED:
-        run.not_handled_tools |= {record.call.name}
-    elif kind is ResultKind.UNSUPPORTED_PAYLOAD:
+    _mark(state, run, result)
+
+
+def _mark(state: SessionState, run: RunNode, result: ToolResult) -> None:
+    """What a result of the run's step says about its turn (D1 to D3)."""
+    if result.kind is ResultKind.NOT_HANDLED:
+        run.not_handled_tools |= {state.calls[result.call_id].call.name}
+    elif result.kind is ResultKind.UNSUPPORTED_PAYLOAD:
         run.degraded = True
-    elif kind is ResultKind.QUESTION_LIMIT:
+    elif result.kind is ResultKind.QUESTION_LIMIT:
         run.over_limit_step = run.step
 
 

@@ -70,7 +70,7 @@ def test_a_report_about_a_closed_question_changes_nothing() -> None:
 
 
 def test_the_second_time_in_a_turn_it_stays_open_with_a_notice() -> None:
-    """D1, scenario 10: once per tool and turn; another tool is settled, the next turn begins anew."""
+    """D1, scenario 10: once per tool and turn; another tool is settled, and so the next turn."""
     chat, run_id = asked(client_call("c-1", "map"))
     chat.report_unhandled(chat.interaction("c-1").id)
     chat.ask(run_id, client_call("c-2", "map"), client_call("c-3", "globe"))
@@ -189,6 +189,18 @@ def test_a_settlement_reaches_both_forks_and_counts_in_both() -> None:
         chat.ask(run_id, client_call(call, "map"))
         chat.report_unhandled(chat.interaction(call).id)
         assert chat.interaction(call).notice is InteractionNotice.UNHANDLED
+
+
+def test_a_second_answer_knows_what_was_settled_in_its_turn() -> None:
+    """D1, F5: the fork that brings a settlement along does not get another one for the tool."""
+    chat, _ = asked(form("c-1"), client_call("c-2", "map"))
+    chat.settle(chat.interaction("c-1").id, VISBY)
+    chat.report_unhandled(chat.interaction("c-2").id)
+    second = chat.settle(chat.interaction("c-1").id, error="no", by=BEN).run_id
+    assert chat.results(second)["c-2"].kind is ResultKind.NOT_HANDLED
+    chat.ask(second, client_call("c-3", "map"))
+    chat.report_unhandled(chat.interaction("c-3").id)
+    assert chat.interaction("c-3").notice is InteractionNotice.UNHANDLED
 
 
 # --- D3 ---
