@@ -13,6 +13,7 @@ from broker_service.domain.interactions import (
     instant,
     refuse_if_closed_without_answer,
     refuse_kind,
+    refuse_other_closer,
 )
 from broker_service.domain.model import (
     Answer,
@@ -55,6 +56,7 @@ def decide_approval(decision: Decision, command: DecideApproval) -> Decided:
     state = decision.state
     interaction = find_interaction(state, command.ref)
     refuse_kind(interaction, InteractionKind.APPROVAL)
+    refuse_other_closer(decision, interaction)
     refuse_if_closed_without_answer(interaction)
     to = InteractionState.APPROVED if command.approve else InteractionState.DENIED
     if interaction.state is to:

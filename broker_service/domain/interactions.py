@@ -21,7 +21,9 @@ from broker_service.domain.runs import find_run
 from broker_service.domain.state import RunNode, SessionState
 from turngate_core.errors import Reason, Refusal
 
-BUILT_IN_KINDS = {"request_input": "elicitation", "request_connection": "connect"}
+CONNECT = "request_connection"
+
+BUILT_IN_KINDS = {"request_input": "elicitation", CONNECT: "connect"}
 """The built-in client tools and the kinds of their render hints (B1, B2)."""
 
 
@@ -67,6 +69,8 @@ def open_interaction(
     interaction_id = decision.mint("int")
     expires_after = (tool.expires_after if tool else None) or config.interaction_expires_after
     is_client_tool = kind is InteractionKind.CLIENT_TOOL
+    opened_for = state.prompts[run.prompt_id].author
+    is_connection = is_client_tool and hint_for(state, run, call).kind == BUILT_IN_KINDS[CONNECT]
     interaction = Interaction(
         id=interaction_id,
         run_id=run.id,
@@ -85,7 +89,9 @@ def open_interaction(
         ),
         grant_scope=grant_scope,
         declared=not is_client_tool or call.name in BUILT_IN_KINDS or tool is not None,
-        opened_for=state.prompts[run.prompt_id].author,
+        opened_for=opened_for,
+        # Who finishes a connection must be the person it was opened for (B2).
+        closers=(opened_for,) if opened_for and is_connection else (),
         link=config.interaction_link.replace("{session_id}", state.session.id).replace(
             "{interaction_id}", interaction_id
         ),
@@ -155,6 +161,16 @@ def addressed_run(state: SessionState, waiting: list[RunNode], named_run_id: str
         if state.on_selected_branch(run.id):
             return run
     return waiting[0]
+
+
+def refuse_other_closer(decision: Decision, interaction: Interaction) -> None:
+    """Only those whom an interaction names may close it, if it names any (B2, P1)."""
+    if interaction.closers and decision.actor.name not in interaction.closers:
+        raise Refusal(
+            Reason.NOT_THE_CLOSER,
+            "somebody else has to close this question",
+            {"interaction_id": interaction.id},
+        )
 
 
 def refuse_kind(interaction: Interaction, expected: InteractionKind) -> None:

@@ -15,6 +15,7 @@ from broker_service.domain.interactions import (
     find_interaction,
     refuse_if_closed_without_answer,
     refuse_kind,
+    refuse_other_closer,
 )
 from broker_service.domain.model import (
     Answer,
@@ -82,6 +83,7 @@ def settle_tool_call(decision: Decision, command: SettleToolCall) -> Settled:
             f"the call is one of {interaction.tool_name}",
             {"tool_name": command.tool_name, "expected": interaction.tool_name},
         )
+    refuse_other_closer(decision, interaction)
     refuse_if_closed_without_answer(interaction)
     is_second = interaction.state is InteractionState.ANSWERED
     if is_second and (repeated := _repeated(decision, interaction, command)):
