@@ -17,12 +17,8 @@ def retry_run(decision: Decision, run_id: str) -> tuple[str, str]:
     cancelled (then the failed run is retried afresh). Refuses with RUN_NOT_FOUND and RUN_STATE.
     """
     state = decision.state
-    run = find_run(state, run_id)
-    if run.state is not RunState.FAILED:
-        run = state.runs[state.successor(run.id)]
-    while (retry := _retry_of(state, run)) is not None:
-        if retry.state is RunState.CANCELLED:
-            break
+    run = _failed_or_last(state, find_run(state, run_id))
+    while (retry := _retry_of(state, run)) and retry.state not in _STOPPED:
         if retry.state is not RunState.FAILED:
             return retry.id, run.id
         run = retry
@@ -31,13 +27,23 @@ def retry_run(decision: Decision, run_id: str) -> tuple[str, str]:
     return _open_retry(decision, run), run.id
 
 
+_STOPPED = (RunState.CANCELLING, RunState.CANCELLED)
+
+
 def _retry_of(state: SessionState, run: RunNode) -> RunNode | None:
-    """The newest run that tries this one again."""
+    """The newest run that tries this one again, or what became of it (F8)."""
     for node_id in reversed(state.children.get(run.prompt_id, [])):
         other = state.runs.get(node_id)
         if other and other.cause is RunCause.RETRY and other.origin_id == run.id:
-            return other
+            return _failed_or_last(state, other)
     return None
+
+
+def _failed_or_last(state: SessionState, run: RunNode) -> RunNode:
+    """The run, or the first one that has failed along the chain of its successors, or the last."""
+    while run.state is not RunState.FAILED and run.superseded_by:
+        run = state.runs[run.superseded_by]
+    return run
 
 
 def _open_retry(decision: Decision, failed: RunNode) -> str:
@@ -45,11 +51,9 @@ def _open_retry(decision: Decision, failed: RunNode) -> str:
     takes its place wherever that is selected; else it is an unselected sibling.
     """
     state = decision.state
-    earlier = _retry_of(state, failed)
-    selected_one = earlier.id if earlier is not None else failed.id
-    nothing_follows = not state.children.get(failed.id) and not (
-        earlier and state.children.get(earlier.id)
-    )
+    # An earlier retry, which was stopped, may have its place.
+    in_place = state.successor(failed.id)
+    nothing_follows = not state.children.get(failed.id) and not state.children.get(in_place)
     retry_id = decision.mint("run")
     run = Run(
         id=retry_id,
@@ -69,7 +73,7 @@ def _open_retry(decision: Decision, failed: RunNode) -> str:
     decision.emit(
         RunCreated(
             run=run,
-            selected=nothing_follows and state.selected in (failed.id, selected_one),
+            selected=nothing_follows and state.selected in (failed.id, in_place),
             origin_through_message_id=failed.step_message_id,
             inherited_results=tuple(
                 InheritedResult(call_id, failed.result_runs[call_id])
@@ -79,7 +83,7 @@ def _open_retry(decision: Decision, failed: RunNode) -> str:
         )
     )
     for held in list(state.held):
-        if earlier is not None and held.branch_node_id == earlier.id:
+        if nothing_follows and held.branch_node_id == in_place:
             # A held message follows the retry of the run that it waits for (G1).
             decision.emit(HoldChanged(held.message.id, held.reason, branch_node_id=retry_id))
     return retry_id
