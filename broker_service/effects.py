@@ -22,6 +22,7 @@ from broker_service.domain.events import (
     RenderHintAdded,
     RunCreated,
     RunStateChanged,
+    SessionCreated,
     ToolResultAdded,
     ToolStarted,
 )
@@ -29,12 +30,14 @@ from broker_service.domain.limits import Limits
 from broker_service.domain.model import Interaction, InteractionState, RunState, Session
 from broker_service.domain.state import SessionState
 from broker_service.encoding import encode_event, to_proto
+from broker_service.retention import retention_timer
 from broker_service.storage.port import (
     DeleteInteraction,
     DeleteWork,
     Effect,
     Entry,
     EntryKind,
+    EraseSession,
     PutInteraction,
     PutSession,
     PutWork,
@@ -99,6 +102,8 @@ def effects_of(
     """
     state = decision.state
     key = session_key(state)
+    if state.deleted:
+        return (EraseSession(key),)
     runs: set[str] = set()
     interactions: set[str] = set()
     for entry in decision.events:
@@ -113,6 +118,8 @@ def effects_of(
         elif isinstance(event, AnswerAdded | InteractionClosed | NoticeAdded):
             interactions.add(event.interaction_id)
     effects: list[Effect] = []
+    if isinstance(decision.events[0].event, SessionCreated) and state.config.retention:
+        effects.append(retention_timer(state, decision.now))
     for run_id in sorted(runs):
         run = state.runs[run_id]
         work = WorkKey(WorkKind.RUN, key, run_id)

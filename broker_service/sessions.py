@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 from broker_service.domain import fold, gate
 from broker_service.domain.deadlines import act_on_deadlines, next_deadline
 from broker_service.domain.decision import BROKER, Actor, Decision
-from broker_service.domain.events import SessionEvent
+from broker_service.domain.events import SessionDeleted, SessionEvent
 from broker_service.domain.limits import Limits
 from broker_service.domain.sessions import CreateSession, create_session
 from broker_service.domain.state import SessionState
@@ -215,7 +215,7 @@ class Sessions:
     async def reading(self, key: SessionKey) -> AsyncIterator[SessionState]:
         """The present, durable state, for as long as the block lasts; commands wait for its end.
 
-        Never to be changed. Refuses with SESSION_NOT_FOUND.
+        Never to be changed. Refuses with SESSION_NOT_FOUND and SESSION_DELETED.
         """
         hot = self._enter(key)
         try:
@@ -315,7 +315,7 @@ class Sessions:
         except RequestAlreadyRecorded:
             await self._check_ledger(request)
             raise
-        hot.state = decision.state
+        hot.state = None if decision.state.deleted else decision.state
         claimed = tuple(
             e for e in effects if isinstance(e, PutWork) and e.work.kind is WorkKind.RUN
         )
@@ -342,7 +342,10 @@ class Sessions:
         if loaded is None or not loaded.events:
             raise not_found(key.session_id)
         try:
-            state = fold.begin(decode_event(loaded.events[0].payload))
+            first = decode_event(loaded.events[0].payload)
+            if isinstance(first.event, SessionDeleted):  # the tombstone
+                raise deleted(key.session_id)
+            state = fold.begin(first)
             for stored in loaded.events[1:]:
                 fold.apply(state, decode_event(stored.payload))
         except UnknownEventKind as error:
@@ -377,6 +380,13 @@ class Sessions:
 def not_found(session_id: str) -> Refusal:
     """Unknown sessions and those of another tenant look the same (E2)."""
     return Refusal(Reason.SESSION_NOT_FOUND, f"no session {session_id}", {"session_id": session_id})
+
+
+def deleted(session_id: str) -> Refusal:
+    """What every call on a deleted session is answered with."""
+    return Refusal(
+        Reason.SESSION_DELETED, f"session {session_id} was deleted", {"session_id": session_id}
+    )
 
 
 def too_new(session_id: str) -> Refusal:

@@ -10,9 +10,6 @@ from broker_service.api.commands import not_implemented
 from turngate.v1 import broker_pb2, broker_pb2_grpc
 
 NOT_IMPLEMENTED = (
-    "DeleteSession",
-    "ListSessions.only_waiting",
-    "ListSessions.owner",
     "WatchInteractions",
 )
 """What this build answers with NOT_IMPLEMENTED, as GetServerInfo tells."""
@@ -20,11 +17,6 @@ NOT_IMPLEMENTED = (
 
 class NotBuiltYet(broker_pb2_grpc.BrokerServiceServicer, ABC):
     """The RPCs that are still to come. Whoever builds one takes it out of here."""
-
-    async def DeleteSession(
-        self, request: broker_pb2.DeleteSessionRequest, context: Any
-    ) -> broker_pb2.DeleteSessionResponse:
-        _refuse("DeleteSession")
 
     async def WatchInteractions(
         self, request: broker_pb2.WatchInteractionsRequest, context: Any

@@ -182,6 +182,13 @@ class Attempt:
         self._cancel_asked = True
         self._arrived.set()
 
+    def give_up(self) -> None:
+        """The run is over without this attempt: a runner that has not closed the stream by now is
+        cut off. Idempotent.
+        """
+        self._stream_end = self._stream_end or Ended(Outcome.STALE, "the run was cancelled")
+        self._arrived.set()
+
     def look_again(self) -> None:
         """Something was decided in the session: a call that waits may have its result (S1)."""
         if self._waiting:

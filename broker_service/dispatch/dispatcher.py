@@ -36,6 +36,8 @@ LONGEST_LOOK_S = 2.0
 
 RUNNING_STATES = (RunState.RUNNING, RunState.CANCELLING)
 
+_RUN_IS_GONE = (Reason.STALE_ATTEMPT, Reason.SESSION_NOT_FOUND, Reason.SESSION_DELETED)
+
 
 class Dispatcher:
     """One task for each run that this broker holds."""
@@ -76,10 +78,15 @@ class Dispatcher:
             self._hold(work.work, work.token)
         for entry in committed.events:
             event = entry.event
-            if isinstance(event, RunStateChanged) and event.state is RunState.CANCELLING:
+            if isinstance(event, RunStateChanged):
                 attempt = self._attempts.get(WorkKey(WorkKind.RUN, committed.key, event.run_id))
-                if attempt is not None:
+                if attempt is None:
+                    continue
+                if event.state is RunState.CANCELLING:
                     attempt.cancel()
+                elif event.state is RunState.CANCELLED:  # it may still close in peace
+                    loop = asyncio.get_running_loop()
+                    loop.call_later(self._settings.cancel_grace, attempt.give_up)
             elif isinstance(event, ToolResultAdded):
                 for work_key, attempt in self._attempts.items():
                     if work_key.session == committed.key:
@@ -114,7 +121,7 @@ class Dispatcher:
             if refusal.reason is Reason.PROTOCOL_VIOLATION:
                 log_run.error("runner broke the protocol", problem=refusal.message)
                 await self._fail(key, run_id, fence, refusal.message)
-            elif refusal.reason not in (Reason.STALE_ATTEMPT, Reason.SESSION_NOT_FOUND):
+            elif refusal.reason not in _RUN_IS_GONE:
                 raise
 
     async def _hand_out(self, key: SessionKey, run_id: str, fence: Fence) -> None:

@@ -1,4 +1,6 @@
-"""Fires timers: deadlines of sessions (I4, D1), and the grace of runs that are cancelled (C1)."""
+"""Fires timers: deadlines of sessions (I4, D1), the grace of runs that are cancelled (C1), and the
+end of retention.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,14 @@ import structlog
 
 from broker_service.domain.cancel import end_of_grace
 from broker_service.domain.decision import BROKER, Decision
+from broker_service.domain.deletion import expire_session
 from broker_service.effects import DEADLINES, GRACE, deadline_timer
+from broker_service.retention import RETENTION, retention_timer
 from broker_service.sessions import Sessions
 from broker_service.storage.port import (
     Append,
     DeleteWork,
+    PutWork,
     StoreUnavailable,
     VersionConflict,
     Work,
@@ -74,6 +79,8 @@ class Timers:
             elif work.work.work_id == DEADLINES:
                 # A command that asks for nothing: deadlines are acted on before each.
                 await self._sessions.execute(key, BROKER, lambda _: None)
+            elif work.work.work_id == RETENTION:
+                await self._sessions.execute(key, BROKER, expire_session)
             await self._put_off(work)
         except Refusal as refusal:
             if refusal.reason not in (Reason.SESSION_NOT_FOUND, Reason.SESSION_DELETED):
@@ -84,12 +91,12 @@ class Timers:
         """Set the timer to what is due next. Guarded by the version: a command may have set it."""
         key = work.work.session
         async with self._sessions.reading(key) as state:
-            effect = DeleteWork(work.work)
+            timer: PutWork | DeleteWork = DeleteWork(work.work)
             if work.work.work_id == DEADLINES:
                 timer = deadline_timer(state, self._sessions.limits)
-                guarded = Write((Append(key, (), state.version),), (timer,))
-            else:
-                guarded = Write((Append(key, (), state.version),), (effect,))
+            elif work.work.work_id == RETENTION:
+                timer = retention_timer(state, self._sessions.store.now())
+            guarded = Write((Append(key, (), state.version),), (timer,))
             try:
                 await self._sessions.store.commit(guarded)
             except VersionConflict:

@@ -186,6 +186,23 @@ class PutSession:
 
 
 @dataclass(frozen=True, slots=True)
+class EraseSession:
+    """Remove the content of a session for good; a tombstone stays.
+
+    Gone are all its entries but the newest one (which says that the session was deleted, in the
+    same write), its snapshot, work, open interactions, list row, and remembered requests, also
+    those that the same write has put *before* this effect. What stays is its key with version and
+    position, so that its id is taken for ever and cursors keep their meaning.
+
+    Listeners are told all entries of the write. Once `commit` has returned, no read finds the
+    content; a store keeps no copy of it in its files for longer than it must (SQLite: the bytes
+    are overwritten, and the write-ahead log is cut as soon as no read needs it).
+    """
+
+    session: SessionKey
+
+
+@dataclass(frozen=True, slots=True)
 class PutSnapshot:
     """The folded state at `version`, so that a cold session need not be folded from its start.
 
@@ -205,12 +222,14 @@ Effect: TypeAlias = (
     | DeleteInteraction
     | PutSession
     | PutSnapshot
+    | EraseSession
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """What one `commit` stores, all or nothing. A session is in `appends` once at most."""
+    """What one `commit` stores, all or nothing: appends, then effects in their order. A session
+    is in `appends` once at most."""
 
     appends: tuple[Append, ...] = ()
     effects: tuple[Effect, ...] = ()

@@ -52,11 +52,14 @@ def connect(file: Path) -> sqlite3.Connection:
                 raise StoreUnusable(
                     f"its file system does not allow WAL mode (journal mode: {mode})"
                 )
+            # What is deleted is overwritten, so that an erased session is gone from the file, too.
+            connection.execute("PRAGMA secure_delete = ON")
             # Pages (16 MB) between two checkpoints, which the commit that makes one has to wait
             # for: with the default of 1,000 that is one commit in a hundred.
             connection.execute("PRAGMA wal_autocheckpoint = 4000")
             # Bytes of WAL that stay on the disk after a peak.
             connection.execute("PRAGMA journal_size_limit = 67108864")
+            cut_log(connection)  # a broker that died may have left erased content in it
         except BaseException:
             connection.close()
             raise
@@ -65,3 +68,12 @@ def connect(file: Path) -> sqlite3.Connection:
     except StoreUnusable as error:
         raise StoreUnusable(f"cannot open {file}: {error}") from error
     return connection
+
+
+def cut_log(connection: sqlite3.Connection) -> bool:
+    """Bring all of the write-ahead log into the file and cut it to nothing, so that older pages are
+    gone from the disk. Answers False if a read that needs it is in the way."""
+    connection.execute("PRAGMA busy_timeout = 50")  # milliseconds; commits wait for it
+    busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    connection.execute("PRAGMA busy_timeout = 5000")
+    return not busy

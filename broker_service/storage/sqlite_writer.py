@@ -18,6 +18,7 @@ from typing import Generic, Protocol, TypeVar
 from broker_service.storage.listeners import Listeners, settle
 from broker_service.storage.port import CommitListener, StoreError, StoreUnavailable
 from broker_service.storage.sqlite_errors import concerns_one_write, store_error
+from broker_service.storage.sqlite_file import cut_log
 from broker_service.storage.sqlite_writes import Heads, Transaction
 
 T = TypeVar("T")
@@ -74,6 +75,7 @@ class Writer:
         self._listeners = Listeners(loop)
         self._heads = Heads(_SESSIONS_KNOWN)
         self._next_sweep = 0
+        self._log_holds_erased = False
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._closing = False
         self._ended = asyncio.Event()
@@ -162,6 +164,17 @@ class Writer:
             self._commit_apart(jobs, error)
         else:
             self._on_loop(partial(self._deliver, jobs, transaction))
+            self._log_holds_erased |= transaction.erased
+            if self._log_holds_erased:
+                self._cut_log()
+
+    def _cut_log(self) -> None:
+        """What was erased is still in older pages of the write-ahead log: cut it to nothing. A
+        read that needs it puts that off to the next commit; there is one with every heartbeat."""
+        try:
+            self._log_holds_erased = not cut_log(self._connection)
+        except sqlite3.Error:
+            return  # such as a disk that is full: tried again
 
     def _transact(self, transaction: Transaction, jobs: list[Job]) -> None:
         if self._connection.in_transaction:  # the last roll-back failed, too

@@ -20,6 +20,7 @@ from broker_service.storage.port import (
     DeleteInteraction,
     DeleteWork,
     Effect,
+    EraseSession,
     PutInteraction,
     PutSession,
     PutSnapshot,
@@ -40,6 +41,14 @@ _INSERT_ENTRIES = {
     rows: f"INSERT INTO entries VALUES {', '.join([_ENTRY_ROW] * rows)}" for rows in _CHUNKS
 }
 _SWEEP_ROWS = 1_000
+_KEYED_TABLES = (
+    "work",
+    "requests",
+    "interactions",
+    "session_rows",
+    "session_members",
+    "session_labels",
+)
 
 
 @dataclass(slots=True)
@@ -100,6 +109,7 @@ class Transaction:
         self._entries: list[tuple[int, int, int, int, str, str, bytes]] = []
         self._moved: dict[int, Head] = {}
         self.published: list[tuple[SessionKey, int, tuple[StoredEntry, ...]]] = []
+        self.erased = False
 
     def commit(self, write: Write) -> Committed:
         """Check the write in full, then store it."""
@@ -284,6 +294,25 @@ class Transaction:
                     (head.session_no, effect.version, effect.payload),
                 )
 
+            case EraseSession():
+                self._erase(effect.session)
+
+    def _erase(self, session: SessionKey) -> None:
+        """Bytes are overwritten: the connection has `secure_delete`."""
+        run = self._connection.execute
+        self.erased = True
+        for table in _KEYED_TABLES:
+            run(f"DELETE FROM {table} WHERE {_at_session(table)}", session)
+        head = self._heads.get(self._connection, session)
+        if head is None:
+            return
+        number = head.session_no
+        run("DELETE FROM snapshots WHERE session_no = ?", (number,))
+        run("DELETE FROM entries WHERE session_no = ? AND position < ?", (number, head.position))
+        self._entries = [
+            entry for entry in self._entries if entry[0] != number or entry[1] == head.position
+        ]
+
     def _store_session(self, effect: PutSession) -> None:
         members = sorted({effect.owner, *effect.participants})
         labels = sorted(set(effect.labels))
@@ -314,6 +343,13 @@ class Transaction:
             "INSERT INTO session_labels VALUES (?, ?, ?, ?)",
             [(*effect.session, name, value) for name, value in labels],
         )
+
+
+def _at_session(table: str) -> str:
+    """The condition for all rows of a session, by the table's key."""
+    at = "tenant_id = ? AND session_id = ?"
+    kinds = ", ".join(str(kind.value) for kind in WorkKind)
+    return f"kind IN ({kinds}) AND {at}" if table == "work" else at
 
 
 def _work_place(work: WorkKey) -> tuple[int, str, str, str]:
