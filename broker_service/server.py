@@ -100,15 +100,19 @@ def drain_watches(hub: WatchHub) -> Hook:
 
 
 def register(server: aio.Server, api: BrokerApi) -> None:
-    """Add the service, as its descriptor has it; but a watch sends ready bytes, encoded once for
-    all watchers, where generated code would want a message for each.
+    """Add the service, as its descriptor has it; but watches write ready bytes: those of a session
+    are encoded once for all watchers, and a write that is stuck can be ended.
     """
+    watches: dict[str, Callable[..., object]] = {
+        "WatchSession": api.watch_frames,
+        "WatchInteractions": api.inbox_frames,
+    }
     handlers: dict[str, grpc.RpcMethodHandler[Message, Message]] = {}
     for method in broker_pb2.DESCRIPTOR.services_by_name["BrokerService"].methods:
         parse = GetMessageClass(method.input_type).FromString
-        if method.name == "WatchSession":
+        if method.name in watches:
             handlers[method.name] = grpc.unary_stream_rpc_method_handler(
-                api.watch_frames, parse, cast(Serializer, bytes)
+                watches[method.name], parse, cast(Serializer, bytes)
             )
             continue
         kind = (

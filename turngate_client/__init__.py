@@ -7,6 +7,7 @@ from turngate_client.client import TurngateClient
 from turngate_client.errors import FieldViolation, TurngateError, WaitTimedOut
 from turngate_client.folding import apply_event, fold
 from turngate_client.following import FollowedSession
+from turngate_client.inbox import InboxView
 from turngate_client.retries import RetryPolicy
 from turngate_client.session import SessionClient
 from turngate_client.session_view import CallView, NodeView, SessionView
@@ -17,6 +18,7 @@ __all__ = [
     "CallView",
     "FieldViolation",
     "FollowedSession",
+    "InboxView",
     "NodeView",
     "RetryPolicy",
     "SessionClient",

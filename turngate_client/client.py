@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -141,16 +141,22 @@ class TurngateClient:
 
     async def watch_inbox(
         self, where: pb.InteractionFilter | None = None
-    ) -> AsyncIterator[pb.WatchInteractionsResponse]:
-        """The inbox as it changes; it ends with TurngateError, and a new one begins again (I5)."""
-        request = pb.WatchInteractionsRequest(filter=where)
+    ) -> AsyncGenerator[pb.WatchInteractionsResponse, None]:
+        """The inbox as it changes: the open set, then changes; `InboxView` folds the frames (I5).
+
+        It ends with TurngateError when the stream breaks; a new one begins again. Leave it with
+        `aclose` (`contextlib.aclosing`).
+        """
+        call = self.stub.WatchInteractions(
+            pb.WatchInteractionsRequest(filter=where), metadata=self._connection.metadata
+        )
         try:
-            async for frame in self.stub.WatchInteractions(
-                request, metadata=self._connection.metadata
-            ):
+            async for frame in call:
                 yield frame
         except grpc.aio.AioRpcError as error:
             raise error_from_rpc(error) from None
+        finally:
+            call.cancel()
 
     async def server_info(self) -> pb.GetServerInfoResponse:
         """Version, limits and what is built in."""

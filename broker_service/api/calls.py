@@ -16,6 +16,7 @@ from broker_service.storage.port import (
     SessionKey,
 )
 from broker_service.watch.hub import WatchHub
+from broker_service.watch.inbox import InboxHub
 from turngate_serving.caller import caller_of
 
 
@@ -29,6 +30,7 @@ class Calls(NotBuiltYet, ABC):
         self._changes = Changes(sessions)
         self._store = sessions.store
         self._hub = hub
+        self._inbox = InboxHub(sessions, hub)
         self._settings = settings
         self._limits = published_limits(settings)
         self._version = version

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from broker_service.api import pages
 from broker_service.api.reads import interaction_proto
-from broker_service.domain.model import Interaction
-from broker_service.encoding import from_proto
 from broker_service.sessions import Sessions
 from broker_service.storage.port import SessionFilter, SessionKey
+from broker_service.watch.inbox import matches, may_match
 from turngate.v1 import broker_pb2, interaction_pb2
+from turngate_core.errors import Reason, Refusal
 from turngate_serving.caller import Caller
 
 _KIND = "interactions"
@@ -32,9 +32,9 @@ async def list_interactions(
         listing = await sessions.store.list_interactions(where, after, size)
         for row in listing.rows:
             found = interaction_pb2.Interaction.FromString(row)
-            if _matches(asked, found):
+            if may_match(asked, found):
                 shown = await _as_of_now(sessions, caller, found)
-                if asked.only_selected_branch and not shown.on_selected_branch:
+                if shown is None or not matches(asked, shown):
                     continue
                 length += shown.ByteSize()
                 full = len(response.interactions) == size or length > pages.PAGE_BYTES
@@ -49,18 +49,18 @@ async def list_interactions(
             return response
 
 
-def _matches(asked: broker_pb2.InteractionFilter, found: interaction_pb2.Interaction) -> bool:
-    return (
-        asked.session_id in ("", found.session_id)
-        and asked.kind in (interaction_pb2.INTERACTION_KIND_UNSPECIFIED, found.kind)
-        and asked.tool_name in ("", found.tool_name)
-        and asked.opened_for in ("", found.opened_for)
-    )
-
-
 async def _as_of_now(
-    sessions: Sessions, caller: Caller, found: interaction_pb2.Interaction
-) -> interaction_pb2.Interaction:
-    """With the runs that wait for it, and whether its branch is selected."""
-    async with sessions.reading(SessionKey(caller.tenant_id, found.session_id)) as state:
-        return interaction_proto(state, from_proto(Interaction, found))
+    sessions: Sessions, caller: Caller, row: interaction_pb2.Interaction
+) -> interaction_pb2.Interaction | None:
+    """With the runs that wait for it, and whether its branch is selected. None: it was closed, or
+    its session deleted, since the row was read.
+    """
+    try:
+        async with sessions.reading(SessionKey(caller.tenant_id, row.session_id)) as state:
+            if row.id not in state.open_interactions:
+                return None
+            return interaction_proto(state, state.interactions[row.id])
+    except Refusal as refusal:
+        if refusal.reason not in (Reason.SESSION_NOT_FOUND, Reason.SESSION_DELETED):
+            raise
+        return None

@@ -53,6 +53,24 @@ class WatchCalls(Calls):
         with store_errors():
             await watch.deliver(context.write)
 
+    async def WatchInteractions(
+        self, request: broker_pb2.WatchInteractionsRequest, context: Any
+    ) -> AsyncIterator[broker_pb2.WatchInteractionsResponse]:
+        raise AssertionError("served as ready bytes: see server.register")
+        yield
+
+    async def inbox_frames(
+        self, request: broker_pb2.WatchInteractionsRequest, context: Any
+    ) -> None:
+        """WatchInteractions as ready bytes; `register` serves these."""
+        caller = caller_of(context)
+        watch = self._inbox.watch(
+            request.filter, tenant_id=caller.tenant_id, principal=caller.principal
+        )
+        context.add_done_callback(lambda _: watch.close())
+        with store_errors():
+            await watch.deliver(context.write)
+
     async def GetRun(
         self, request: broker_pb2.GetRunRequest, context: Any
     ) -> broker_pb2.GetRunResponse:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from broker_service.storage.port import SessionKey, StoredEntry
 from broker_service.watch.clock import Clock, Deadline
 from broker_service.watch.cursor import cursor_at
+from broker_service.watch.delivery import deliver
 from broker_service.watch.frames import Batch, Snapshot, Snapshots
 from broker_service.watch.tail import Log, Tail, WatchSettings
 from turngate_core.errors import Code, Reason, Refusal
@@ -32,6 +33,7 @@ class WatchHub:
         self.store = store
         self._tails: dict[SessionKey, Tail] = {}
         self._watches: Counter[tuple[str, str]] = Counter()  # by tenant and principal
+        self._at_close: list[Callable[[], None]] = []
         store.listen(self._feed)
 
     def __len__(self) -> int:
@@ -65,12 +67,11 @@ class WatchHub:
         _check_limit(
             "watches_a_session", self.settings.watches_a_session, tail.watches if tail else 0
         )
-        _check_limit("watches_a_principal", self.settings.watches_a_principal, self._watches[who])
+        self.enter(who)
         if tail is None:
             tail = self._tails[key] = Tail(key, self.store, self.settings, self.clock)
         # Subscribed before anything is read: nothing falls in between (W1).
         tail.watches += 1
-        self._watches[who] += 1
         place = _Place(self, tail, key, who)
         watch = Watch(self, tail, key, after, without_deltas, place, snapshots)
         if begin_with_snapshot:
@@ -84,6 +85,8 @@ class WatchHub:
                 tail.announce()
                 tail.wake()
             self.closing = True
+            for told in self._at_close:
+                told()
 
     def leave(self, key: SessionKey, tail: Tail, who: tuple[str, str]) -> None:
         """One watch less."""
@@ -91,9 +94,22 @@ class WatchHub:
         if tail.watches == 0:
             tail.close()
             del self._tails[key]
+        self.leave_principal(who)
+
+    def enter(self, who: tuple[str, str]) -> None:
+        """One watch more of a principal, of whatever kind. Refuses with LIMIT_EXCEEDED."""
+        _check_limit("watches_a_principal", self.settings.watches_a_principal, self._watches[who])
+        self._watches[who] += 1
+
+    def leave_principal(self, who: tuple[str, str]) -> None:
+        """One watch less of it."""
         self._watches[who] -= 1
         if self._watches[who] == 0:
             del self._watches[who]
+
+    def at_close(self, told: Callable[[], None]) -> None:
+        """Call it at the drain, once `closing` is set."""
+        self._at_close.append(told)
 
     def _feed(self, key: SessionKey, position: int, entries: tuple[StoredEntry, ...]) -> None:
         tail = self._tails.get(key)
@@ -184,24 +200,15 @@ class Watch:
 
     async def deliver(self, write: Callable[[bytes], Awaitable[None]]) -> None:
         """Write all frames; a write that the reader holds up for `stuck_reader` ends it (W4)."""
-        patience = asyncio.timeout(None)
-        stuck = Deadline(
-            self._hub.clock,
-            self._hub.settings.stuck_reader,
-            lambda: patience.reschedule(self._hub.loop.time()),
-        )
         try:
-            async with patience:
-                async for frame in self:
-                    stuck.put_off()
-                    await write(frame)
-                    stuck.stop()
-        except TimeoutError:
-            if patience.expired():
-                raise _too_slow(self._key, self._written) from None
-            raise
+            await deliver(
+                self,
+                write,
+                clock=self._hub.clock,
+                stuck_reader=self._hub.settings.stuck_reader,
+                too_slow=lambda: _too_slow(self._key, self._written),
+            )
         finally:
-            stuck.close()
             self.close()
 
     def close(self) -> None:

@@ -223,10 +223,11 @@ class Tail:
         """Whether events are missing after a place, not only deltas (W2, W3).
 
         Deltas are taken out anywhere, events only from the start of a log on. So they are missing
-        if the log does not begin with its first event any more, and begins behind that place.
+        if the log does not begin with its first event any more, and begins behind that place. Of a
+        deleted session nothing but its end is left, and nothing else is to be told.
         """
         first = await self._store.read(self._key, 0, 1, 1)
-        if not first:
+        if not first or encode_entry(first[0]).is_end:
             return False
         has_its_start = first[0].kind is EntryKind.EVENT and first[0].version == 1
         return not has_its_start and first[0].position > after + 1

@@ -10,7 +10,7 @@ from broker_service.watch.cursor import cursor_at
 from broker_service.watch.frames import FrameLimits, Snapshot
 from broker_service.watch.hub import Watch, WatchHub
 from broker_service.watch.tail import WatchSettings
-from tests.unit.watch.samples import MemoryLog, S, next_frame, place, positions, text
+from tests.unit.watch.samples import MemoryLog, S, deleted, next_frame, place, positions, text
 from turngate.v1.broker_pb2 import SessionSnapshot, WatchSessionResponse
 from turngate.v1.session_pb2 import Session
 from turngate_core.errors import Reason, Refusal
@@ -95,6 +95,20 @@ async def test_W2_a_watcher_that_lags_behind_while_events_go_never_goes_live_sil
     log.compact(*range(1, 8))
     _, whole = await snapshot_frames(watch)
     assert (place(whole), whole.live) == (9, True)
+
+
+async def test_W1_of_a_deleted_session_its_end_is_told_and_no_snapshot() -> None:
+    """Its content is gone, whatever a watcher has yet to read."""
+    log = MemoryLog(entries=9)
+    log.append(deleted())
+    log.compact(*range(1, 10))
+    snapshots = Snapshots(log)
+    watch = watch_of(WatchHub(log), snapshots, 3)
+    frame = await next_frame(watch)
+    assert [event.WhichOneof("event") for event in frame.events] == ["session_deleted"]
+    assert snapshots.taken == 0
+    with pytest.raises(StopAsyncIteration):
+        await next_frame(watch)
 
 
 async def test_W1_events_that_come_while_a_snapshot_is_sent_follow_it() -> None:

@@ -75,7 +75,7 @@ def everything_in_one_step() -> Conversation:
     chat.send("and another", by=BEN)
     chat.edit_held("m-held", "one more thing, please")
     fork = chat.settle(chat.interaction("c-form").id, VISBY).run_id
-    chat.settle(chat.interaction("c-bank").id, CONNECTED, by=BEN)
+    chat.settle(chat.interaction("c-bank").id, CONNECTED)
     chat.decide(chat.interaction("c-pay").id)
     chat.propose(fork, ASK)
     chat.report(fork, tool_result("c-pay", '"paid"'))
