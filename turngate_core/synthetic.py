@@ -32,7 +32,7 @@ _NO_ANSWER: Final = frozenset(
 
 _TOLD_TO_MODEL: Final = {
     SyntheticReason.CANCELLED_BY_USER: "The user cancelled this call before it was done.",
-    SyntheticReason.DENIED: "The user did not allow this call. It was not executed.",
+    SyntheticReason.DENIED: "This call was not allowed. It was not executed.",
     SyntheticReason.EXPIRED: "Nobody answered this call in time.",
     SyntheticReason.RUN_FAILED: "The run failed before this call was done.",
     SyntheticReason.OUTCOME_UNKNOWN: (

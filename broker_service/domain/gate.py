@@ -301,6 +301,8 @@ def _sent_before(state: SessionState, message: Message) -> Sent | None:
                 return Sent(message.id, held=held)
             raise _taken(message.id)
     if message.id not in state.message_nodes:
+        if state.has_node(message.id):
+            raise _taken(message.id)  # prompts and runs share one space of ids
         return None
     prompt = state.prompts.get(message.id)
     same = prompt is not None and (prompt.digest, prompt.author) == (

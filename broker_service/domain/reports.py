@@ -159,8 +159,7 @@ def _take_in(decision: Decision, run: RunNode, event: RunnerEvent, reported: Rep
         case Hinted():
             _step_call(decision, run, event.hint.tool_call_id)
             message_id = event.message_id or decision.mint("msg")
-            if message_id in decision.state.message_nodes or not is_message_id(message_id):
-                raise _violation(f"message id {message_id} is taken or malformed")
+            _check_fresh(decision, message_id)
             decision.emit(RenderHintAdded(message_id, run.id, event.hint))
         case Proposed():
             _check_proposals(decision, run, event.tools)
@@ -194,9 +193,15 @@ def _began(decision: Decision, run: RunNode, message_id: str) -> None:
         raise _violation(f"message {run.open_message_id} is still being written")
     if any(call_id not in run.results for call_id in run.step_calls):
         raise _violation("a message began while a call of the step before has no result")
-    if not is_message_id(message_id) or message_id in decision.state.message_nodes:
-        raise _violation(f"message id {message_id!r} is taken or malformed")
+    _check_fresh(decision, message_id)
     decision.emit(MessageStarted(message_id, run.id, run.step + 1, run.attempt))
+
+
+def _check_fresh(decision: Decision, message_id: str) -> None:
+    state = decision.state
+    is_taken = message_id in state.message_nodes or state.has_node(message_id)
+    if is_taken or not is_message_id(message_id):
+        raise _violation(f"message id {message_id!r} is taken or malformed")
 
 
 def _finished(decision: Decision, run: RunNode, message: Message) -> None:

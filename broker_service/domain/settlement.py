@@ -55,8 +55,8 @@ class SettleToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """`run_id`: the run that goes on with the answer. `superseded_run_id`: "" if the answer was
-    collected by an open fork (F4). `acted_on_run_id`: after successors were followed (F8).
+    """`run_id`: the run that goes on with the answer; `superseded_run_id`: the one that it retired.
+    `acted_on_run_id`: after successors were followed (F8).
     """
 
     interaction_id: str
