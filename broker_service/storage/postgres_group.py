@@ -18,6 +18,7 @@ from broker_service.storage.port import (
     DeleteInteraction,
     DeleteWork,
     Effect,
+    EraseSession,
     PutInteraction,
     PutSession,
     PutSnapshot,
@@ -55,7 +56,7 @@ def keys_of(writes: Iterable[Write]) -> Keys:
                 works.add(append.fence.work)
         for effect in write.effects:
             match effect:
-                case PutSnapshot():
+                case PutSnapshot() | EraseSession():
                     sessions.add(effect.session)
                 case PutWork() | DeleteWork():
                     works.add(effect.work)
@@ -117,6 +118,9 @@ class Rows:
     requests: dict[RequestKey, RememberRequest] = field(default_factory=dict)
     interactions: dict[tuple[SessionKey, str], PutInteraction | None] = field(default_factory=dict)
     sessions: dict[SessionKey, SessionRow] = field(default_factory=dict)
+    erased: dict[SessionKey, tuple[int, int]] = field(default_factory=dict)
+    """Sessions by number whose content goes, but for entries from this position on; it goes before
+    anything here is stored."""
 
     def __bool__(self) -> bool:
         return any(
@@ -127,6 +131,7 @@ class Rows:
                 self.requests,
                 self.interactions,
                 self.sessions,
+                self.erased,
             )
         )
 
@@ -204,6 +209,30 @@ class Group:
                 newest = self.rows.snapshots.get(number)
                 if newest is None or effect.version >= newest.version:
                     self.rows.snapshots[number] = effect
+            case EraseSession():
+                self._erase(effect.session)
+
+    def _erase(self, session: SessionKey) -> None:
+        """Forget what the group has noted of a session so far; what is stored goes, too."""
+        head, found, rows = self._found.heads[session], self._found, self.rows
+        rows.erased[session] = (head.number, head.position)
+        rows.entries = [
+            (number, entry)
+            for number, entry in rows.entries
+            if number != head.number or entry.position >= head.position
+        ]
+        rows.snapshots.pop(head.number, None)
+        rows.sessions.pop(session, None)
+        found.rows.pop(session, None)
+        for work in [work for work in found.works if work.session == session]:
+            del found.works[work]
+        for work in [work for work in rows.works if work.session == session]:
+            del rows.works[work]
+        for place in [place for place in rows.interactions if place[0] == session]:
+            del rows.interactions[place]
+        for key in [key for key in found.requests if (key.tenant_id, key.session_id) == session]:
+            del found.requests[key]
+            rows.requests.pop(key, None)
 
     def _note_session(self, put: PutSession) -> None:
         members = tuple(sorted({put.owner, *put.participants}))

@@ -26,6 +26,20 @@ _WORK = ("smallint", "text", "text", "text")
 _REQUEST = ("text",) * 5
 
 
+_OF_SESSION = "d.tenant_id = k.t AND d.session_id = k.s"
+_ERASED = {
+    "entries": "d.session_no = k.no AND d.position < k.p",
+    "snapshots": "d.session_no = k.no",
+    "work": f"d.kind IN (1, 2) AND {_OF_SESSION}",
+    "requests": _OF_SESSION,
+    "interactions": _OF_SESSION,
+    "session_rows": _OF_SESSION,
+    "session_members": _OF_SESSION,
+    "session_labels": _OF_SESSION,
+}
+"""Which rows `d` of a table go with an erased session `k`."""
+
+
 class _Statement:
     """A statement in the making: named parts, and the values of its placeholders."""
 
@@ -118,6 +132,8 @@ async def store(connection: Connection, rows: Rows, now: int) -> None:
 
     Raises LostRace.
     """
+    if rows.erased:
+        await _erase(connection, rows)
     changed = [row for row in rows.sessions.values() if row.changed]
     known = [row.put.session for row in changed if row.known]
     if known:  # apart, since a statement cannot delete and insert the same row
@@ -193,6 +209,20 @@ def noticed(payload: str) -> list[tuple[SessionKey, int]]:
 def work_row(work: WorkKey) -> tuple[int, str, str, str]:
     """The key of a row of work, column by column."""
     return (work.kind.value, *work.session, work.work_id)
+
+
+async def _erase(connection: Connection, rows: Rows) -> None:
+    """Apart from what follows, which may put new rows of the same sessions."""
+    statement = _Statement()
+    given = statement.rows(
+        ("bigint", *_KEY, "bigint"),
+        [(number, *key, position) for key, (number, position) in sorted(rows.erased.items())],
+    )
+    statement.parts.append(f"k AS MATERIALIZED (SELECT * FROM {given} k (no, t, s, p))")
+    for number, (table, condition) in enumerate(_ERASED.items()):
+        statement.parts.append(f"d{number} AS (DELETE FROM {table} d USING k WHERE {condition})")
+    statement.selects.append("SELECT 1")
+    await connection.execute(statement.text, *statement.values)
 
 
 def _log(statement: _Statement, rows: Rows) -> None:
