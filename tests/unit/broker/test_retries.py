@@ -315,9 +315,9 @@ def test_a_retry_of_another_run_ends_no_pause() -> None:
     chat.send("two")
     chat.fail(run_id)
     chat.fail(chat.state.selected)
-    assert chat.state.queue_pause
+    assert chat.state.queue_pause is not None
     chat.retry(run_id)
-    assert chat.state.queue_pause
+    assert chat.state.queue_pause is not None
     assert not chat.events_of(QueueResumed)
     assert chat.held_texts() == ["two"]
 
