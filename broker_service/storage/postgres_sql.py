@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
-from broker_service.storage.port import SessionKey, WorkKey
+from broker_service.storage.port import SessionKey, WorkKey, WorkKind
 from broker_service.storage.postgres_driver import Connection
 from broker_service.storage.postgres_errors import LostRace
 from broker_service.storage.postgres_group import Found, Head, Keys, Rows, SessionRow
@@ -26,11 +26,12 @@ _WORK = ("smallint", "text", "text", "text")
 _REQUEST = ("text",) * 5
 
 
+_WORK_KINDS = ", ".join(str(kind.value) for kind in WorkKind)  # all: the index begins with them
 _OF_SESSION = "d.tenant_id = k.t AND d.session_id = k.s"
 _ERASED = {
     "entries": "d.session_no = k.no AND d.position < k.p",
     "snapshots": "d.session_no = k.no",
-    "work": f"d.kind IN (1, 2) AND {_OF_SESSION}",
+    "work": f"d.kind IN ({_WORK_KINDS}) AND {_OF_SESSION}",
     "requests": _OF_SESSION,
     "interactions": _OF_SESSION,
     "session_rows": _OF_SESSION,
