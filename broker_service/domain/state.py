@@ -226,15 +226,19 @@ class SessionState:
         node_id = self.successor(node_id)
         if self.on_selected_branch(node_id):
             return self.selected
-        while True:
+        leaves: list[str] = []
+        todo = [node_id]
+        while todo:
+            node = todo.pop()
             below = [
                 child
-                for child in self.children.get(node_id, ())
+                for child in self.children.get(node, ())
                 if child not in self.runs or not self.runs[child].superseded_by
             ]
+            todo += below
             if not below:
-                return node_id
-            node_id = below[-1]
+                leaves.append(node)
+        return leaves[0] if len(leaves) == 1 else max(leaves, key=self.nodes.index)
 
     def successor(self, node_id: str) -> str:
         """The node itself, or the run that superseded it, along the chain (F8)."""
