@@ -16,7 +16,7 @@ from broker_service.domain.model import (
     RunState,
     TextPart,
 )
-from broker_service.domain.reports import Began, Cancelled, Completed, Finished, Parked
+from broker_service.domain.reports import Began, Cancelled, Completed, Finished, Parked, RunnerEvent
 from broker_service.domain.starts import Verdict
 from tests.unit.broker.conversation import (
     ANN,
@@ -109,7 +109,11 @@ def test_however_a_cancelling_attempt_ends_the_run_is_cancelled(end: str) -> Non
     elif end == "grace":
         chat.end_of_grace(run_id)
     else:
-        events = {"cancelled": Cancelled(), "failed": FAILED, "parked": Parked()}
+        events: dict[str, RunnerEvent] = {
+            "cancelled": Cancelled(),
+            "failed": FAILED,
+            "parked": Parked(),
+        }
         chat.report(run_id, events[end])
     assert chat.run(run_id).state is RunState.CANCELLED
     assert chat.run(run_id).failure is None
@@ -197,7 +201,7 @@ def test_keep_pauses_the_queue_with_that_reason() -> None:
     assert (pause.reason, pause.run_id) == (QueuePauseReason.CANCELLED, run_id)
     assert chat.state.held[0].reason is HoldReason.QUEUE_PAUSED
     entered = chat.resume_queue()
-    assert chat.state.prompts[chat.run(entered).prompt_id]
+    assert chat.state.selected == entered
     assert not chat.held_texts()
 
 
