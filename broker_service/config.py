@@ -84,6 +84,13 @@ class BrokerSettings(ServingSettings):
     idle_frame: float = setting(
         15.0, "A watch sends an empty frame after this time.", unit="s", least=0.1, greatest=300
     )
+    compact_after: float = setting(
+        60.0,
+        "The pieces in which a message was streamed are removed this long after its end.",
+        unit="s",
+        least=0.1,
+        greatest=604_800,
+    )
     stuck_reader: float = setting(
         30.0, "A watch whose reader takes nothing is ended.", unit="s", least=1, greatest=600
     )
@@ -140,5 +147,6 @@ def domain_limits(settings: BrokerSettings) -> Limits:
         questions_a_step=settings.questions_a_step,
         max_forks_per_call=settings.max_forks_per_call,
         attempts=settings.runner_retries,
+        compact_after_ms=round(settings.compact_after * 1000),
         unclaimed_after_ms=round(settings.unclaimed_after * 1000),
     )

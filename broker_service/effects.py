@@ -106,6 +106,7 @@ def effects_of(
         return (EraseSession(key),)
     runs: set[str] = set()
     interactions: set[str] = set()
+    finished: list[str] = []
     for entry in decision.events:
         event = entry.event
         if isinstance(event, RunCreated):
@@ -113,6 +114,10 @@ def effects_of(
         elif isinstance(event, RunStateChanged):
             if not event.unplaced:  # it is still held as before
                 runs.add(event.run_id)
+        elif isinstance(event, MessageCompleted):
+            finished.append(event.message.id)
+        elif isinstance(event, MessageWithdrawn):
+            finished.append(event.message_id)
         elif isinstance(event, InteractionOpened):
             interactions.add(event.interaction.id)
         elif isinstance(event, AnswerAdded | InteractionClosed | NoticeAdded):
@@ -141,6 +146,9 @@ def effects_of(
             effects.append(PutInteraction(key, interaction_id, opened_at, payload))
         else:
             effects.append(DeleteInteraction(key, interaction_id))
+    for message_id in finished:  # its deltas have served (W3)
+        compaction = WorkKey(WorkKind.COMPACTION, key, message_id)
+        effects.append(PutWork(compaction, decision.now + decision.limits.compact_after_ms))
     if interactions:
         effects.append(deadline_timer(state, decision.limits))
     effects.append(session_row(state))

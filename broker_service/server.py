@@ -16,6 +16,7 @@ from google.protobuf.message_factory import GetMessageClass
 from grpc import aio
 
 from broker_service.api.service import BrokerApi
+from broker_service.compaction import Compaction
 from broker_service.config import BrokerSettings, domain_limits
 from broker_service.dispatch.dispatcher import Dispatcher
 from broker_service.dispatch.placement import Placement
@@ -65,18 +66,27 @@ async def serve(settings: BrokerSettings) -> int:
         )
         dispatcher = Dispatcher(sessions, placement, settings)
         timers = Timers(sessions, settings.heartbeat)
+        compaction = Compaction(store, sessions.owner, sessions.lease_ms)
         dispatcher.start()
         timers.start()
+        compaction.start(settings.heartbeat)
         try:
             return await serve_until_signal(
                 server,
-                hooks=(drain_watches(hub), timers.close, dispatcher.close, sessions.close),
+                hooks=(
+                    drain_watches(hub),
+                    timers.close,
+                    compaction.close,
+                    dispatcher.close,
+                    sessions.close,
+                ),
                 hook_timeout_s=settings.drain_timeout,
                 grace_s=settings.drain_grace,
                 on_listening=lambda address: say_ready(settings.ready_file, address),
             )
         finally:
             await timers.close()
+            await compaction.close()
             await dispatcher.close()
             await placement.close()
     finally:

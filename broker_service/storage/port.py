@@ -72,6 +72,7 @@ class WorkKind(Enum):
 
     RUN = 1  # a run that waits for, or is held by, a broker's dispatcher; id: the run's
     TIMER = 2  # an instant at which a command is due (expiry, grace, ...); id: the timer's
+    COMPACTION = 3  # a message is finished, its deltas are to be removed (W3); id: the message's
 
 
 class WorkKey(NamedTuple):
@@ -186,6 +187,21 @@ class PutSession:
 
 
 @dataclass(frozen=True, slots=True)
+class DeleteDeltas:
+    """Remove the deltas of these subjects: finished messages, which an event of theirs has whole
+    (W3).
+
+    Events stay, those of the same subjects too, and so do all positions, versions, and the
+    session's last position: the log has a gap in its positions then. Nothing is told to listeners.
+    Deltas are gone that were stored by commits which were answered before this one was asked for;
+    of others, some may stay. What is not there is no error.
+    """
+
+    session: SessionKey
+    subject_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class EraseSession:
     """Remove the content of a session for good; a tombstone stays.
 
@@ -222,6 +238,7 @@ Effect: TypeAlias = (
     | DeleteInteraction
     | PutSession
     | PutSnapshot
+    | DeleteDeltas
     | EraseSession
 )
 

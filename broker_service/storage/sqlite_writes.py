@@ -17,6 +17,7 @@ from broker_service.storage.checks import check_fence, check_snapshot, check_ver
 from broker_service.storage.port import (
     Append,
     Committed,
+    DeleteDeltas,
     DeleteInteraction,
     DeleteWork,
     Effect,
@@ -294,8 +295,20 @@ class Transaction:
                     (head.session_no, effect.version, effect.payload),
                 )
 
+            case DeleteDeltas():
+                self._delete_deltas(effect)
             case EraseSession():
                 self._erase(effect.session)
+
+    def _delete_deltas(self, effect: DeleteDeltas) -> None:
+        head = self._heads.get(self._connection, effect.session)
+        if head is not None:
+            self._connection.executemany(
+                # The condition on '' is the one of the index.
+                "DELETE FROM entries WHERE session_no = ? AND subject_id <> ''"
+                " AND subject_id = ? AND kind = 2",
+                [(head.session_no, subject_id) for subject_id in effect.subject_ids],
+            )
 
     def _erase(self, session: SessionKey) -> None:
         """Bytes are overwritten: the connection has `secure_delete`."""
