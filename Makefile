@@ -83,8 +83,8 @@ format: $(VENV)/.dev ## put code and protos into their form
 	@$(VENV)/bin/buf format --write
 
 gen: $(VENV_GEN)/.ready ## generate gen/ from protos/
-	@tools/generate.sh gen/python
-	$(say) 'gen/python is up to date with protos/'
+	@tools/generate.sh gen
+	$(say) 'gen/ is up to date with protos/'
 
 image: $(VENV)/.dev ## at a release: what later protos may not break
 	@$(VENV)/bin/buf build --exclude-source-info --output protos/image.binpb
