@@ -29,13 +29,17 @@ class Acknowledgements:
     `cancelled` shows too.
     """
 
-    def __init__(self, outbox: Outbox) -> None:
+    def __init__(self, outbox: Outbox, *, by_hand: bool) -> None:
+        """`by_hand`: the caller may close its side instead of acknowledging. Only one that names no
+        revision of the protocol is taken for that: a broker whose connection breaks looks just like
+        a caller that closes its side, and nothing may start on nobody's word (A1, S1).
+        """
         self.cancelled = asyncio.Event()
         self.verdicts: asyncio.Queue[ToolVerdict | None] = asyncio.Queue()
         self._outbox = outbox
         self._through = 0
         self._progress = asyncio.Event()
-        self._heard_any = False
+        self._by_hand = by_hand
         self._alone = False
         self._open_proposals: dict[str, runner_pb2.ProposedTool] = {}
         self._proposed_ids: set[str] = set()
@@ -56,7 +60,7 @@ class Acknowledgements:
                 f"acknowledged through {acknowledgement.through}, "
                 f"but only {self._outbox.last_number} events were sent"
             )
-        self._heard_any = True
+        self._by_hand = False
         for verdict in acknowledgement.verdicts:
             if verdict.call_id not in self._proposed_ids:
                 raise protocol_violation("a verdict on a call that was not proposed")
@@ -75,14 +79,13 @@ class Acknowledgements:
             self.verdicts.put_nowait(None)
 
     def half_closed(self) -> None:
-        """The caller says nothing more. Raises `Refusal` if it had begun to acknowledge.
+        """The caller says nothing more. Raises `Refusal` unless it is one by hand.
 
         Not after the end of the attempt: then nothing is left to say.
         """
         if self._outbox.ended and self._through >= self._outbox.last_number:
             return
-        if self._heard_any:
-            # A broker that goes away in the middle: nothing may start on nobody's word (A1).
+        if not self._by_hand:
             raise protocol_violation("the stream was closed before the attempt had ended")
         self._alone = True
         self._progress.set()

@@ -102,7 +102,7 @@ class Executions:
                 {"agent": start.agent[:128].encode("ascii", "backslashreplace").decode()},
             )
         outbox = Outbox(_heartbeat_seconds(start))
-        acknowledgements = Acknowledgements(outbox)
+        acknowledgements = Acknowledgements(outbox, by_hand=start.protocol_revision == 0)
         if opening.cancelled:
             acknowledgements.cancel()
         attempt = Attempt(opening, agent, outbox, acknowledgements, self._limits)

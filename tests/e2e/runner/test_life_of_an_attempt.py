@@ -262,7 +262,7 @@ async def test_a_caller_that_closes_its_side_grants_what_needs_no_approval(
 ) -> None:
     """A1, grpcurl: the rest parks, destructive tools wait for the answers."""
     stub = await serve(CALLER_ALONE)
-    broker = await opened(stub, [user("pay")])
+    broker = await opened(stub, [user("pay")], protocol_revision=0)
     await broker.half_close()
     await broker.until_closed()
     assert broker.heard.end == "parked"
@@ -273,7 +273,7 @@ async def test_a_caller_that_closes_its_side_grants_what_needs_no_approval(
 
 async def test_a_caller_that_closes_its_side_gets_a_whole_run(serve: Serve, opened: Open) -> None:
     stub = await serve(CALLER_ALONE)
-    broker = await opened(stub, [user("free")])
+    broker = await opened(stub, [user("free")], protocol_revision=0)
     await broker.half_close()
     await broker.until_closed()
     assert broker.heard.end == "completed"
@@ -287,21 +287,23 @@ async def test_the_policy_of_the_start_binds_a_caller_alone(
     stub = await serve(CALLER_ALONE)
     rule = session_pb2.PolicyRule(pattern="fr*", permission=session_pb2.PERMISSION_DENY)
     policy = session_pb2.ApprovalPolicy(rules=[rule])
-    broker = await opened(stub, [user("free")], approval_policy=policy)
+    broker = await opened(stub, [user("free")], approval_policy=policy, protocol_revision=0)
     await broker.half_close()
     await broker.until_closed()
     assert text_of(broker.heard.messages[-1]) == "denied"
     assert not (tmp_path / "free").exists()
 
 
+@pytest.mark.parametrize("heard", [True, False])
 async def test_a_broker_that_closes_its_side_in_the_middle_grants_nothing(
-    serve: Serve, opened: Open, tmp_path: Path
+    serve: Serve, opened: Open, tmp_path: Path, heard: bool
 ) -> None:
-    """A1: who has begun to acknowledge is a broker; its silence is no consent."""
+    """A1, S1: a broker is one by its revision; its silence is no consent, from the first moment."""
     stub = await serve(CALLER_ALONE)
     broker = await opened(stub, [user("free")])
     await broker.until("tools_proposed")
-    await broker.acknowledge(through=1)
+    if heard:
+        await broker.acknowledge(through=1)
     await broker.half_close()
     with pytest.raises(aio.AioRpcError) as refused:
         await broker.until_closed()

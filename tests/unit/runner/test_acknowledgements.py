@@ -37,7 +37,7 @@ def acknowledge(*call_ids: str, through: int = 1) -> runner_pb2.Acknowledgement:
 async def test_a_caller_that_closes_its_side_decides_what_is_proposed_then_or_later() -> None:
     """A1, grpcurl: whichever comes first, the close or the proposal."""
     for closes_first in (True, False):
-        said = Acknowledgements(outbox())
+        said = Acknowledgements(outbox(), by_hand=True)
         if closes_first:
             said.half_closed()
         said.propose([runner_pb2.ProposedTool(call_id="c")], grant_all)
@@ -51,7 +51,7 @@ async def test_a_caller_that_closes_its_side_decides_what_is_proposed_then_or_la
 
 
 async def test_a_broker_that_goes_away_decides_nothing() -> None:
-    said = Acknowledgements(outbox())
+    said = Acknowledgements(outbox(), by_hand=True)
     said.propose([runner_pb2.ProposedTool(call_id="c")], grant_all)
     said.receive(acknowledge(through=0))
     with pytest.raises(Refusal) as refused:
@@ -62,7 +62,7 @@ async def test_a_broker_that_goes_away_decides_nothing() -> None:
 
 async def test_after_the_acknowledged_end_a_close_is_fine() -> None:
     out = outbox()
-    said = Acknowledgements(out)
+    said = Acknowledgements(out, by_hand=True)
     out.end()
     said.receive(acknowledge())
     said.half_closed()
@@ -70,7 +70,7 @@ async def test_after_the_acknowledged_end_a_close_is_fine() -> None:
 
 async def test_an_unacknowledged_end_and_a_close_are_not() -> None:
     out = outbox()
-    said = Acknowledgements(out)
+    said = Acknowledgements(out, by_hand=True)
     out.end()
     said.receive(acknowledge(through=0))
     with pytest.raises(Refusal):
@@ -81,7 +81,7 @@ async def test_an_unacknowledged_end_and_a_close_are_not() -> None:
 async def test_an_acknowledgement_of_what_never_was_is_refused(
     nonsense: runner_pb2.Acknowledgement,
 ) -> None:
-    said = Acknowledgements(outbox())
+    said = Acknowledgements(outbox(), by_hand=True)
     with pytest.raises(Refusal) as refused:
         said.receive(nonsense)
     assert refused.value.reason is Reason.PROTOCOL_VIOLATION
@@ -91,7 +91,7 @@ async def test_durable_waits_for_its_number() -> None:
     """E4."""
     out = outbox()
     number = out.put(RunnerEvent(parked=runner_pb2.RunParked()))
-    said = Acknowledgements(out)
+    said = Acknowledgements(out, by_hand=True)
     waiting = asyncio.ensure_future(said.durable(number))
     said.receive(acknowledge(through=1))
     done, _ = await asyncio.wait({waiting}, timeout=0.02)
@@ -119,3 +119,13 @@ async def test_a_drained_runner_takes_nothing() -> None:
     with pytest.raises(Refusal) as refused:
         await anext(executions.execute(nothing()))
     assert refused.value.reason is Reason.SHUTTING_DOWN
+
+
+async def test_a_broker_that_goes_away_grants_nothing_from_the_first_moment() -> None:
+    """A1, S1: a connection that breaks looks just like a caller that closes its side."""
+    said = Acknowledgements(outbox(), by_hand=False)
+    said.propose([runner_pb2.ProposedTool(call_id="c")], grant_all)
+    with pytest.raises(Refusal) as refused:
+        said.half_closed()
+    assert refused.value.reason is Reason.PROTOCOL_VIOLATION
+    assert said.verdicts.empty()
