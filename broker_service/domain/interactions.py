@@ -19,7 +19,7 @@ from broker_service.domain.model import (
 )
 from broker_service.domain.runs import find_run
 from broker_service.domain.state import RunNode, SessionState
-from turngate_core.errors import Reason, Refusal
+from turngate_core.errors import Reason, Refusal, invalid_field
 
 CONNECT = "request_connection"
 
@@ -114,6 +114,8 @@ def find_interaction(state: SessionState, ref: InteractionRef) -> Interaction:
                 f"no interaction {ref.interaction_id} in this session",
                 {"interaction_id": ref.interaction_id},
             )
+        if ref.call_id not in ("", interaction.call_id):
+            raise invalid_field("interaction.call_id", "is not the call of that interaction")
         if ref.run_id:
             _check_owner(state, ref.run_id, interaction.call_id)
         return interaction
