@@ -125,14 +125,17 @@ def register(server: aio.Server, api: BrokerApi) -> None:
                 watches[method.name], parse, cast(Serializer, bytes)
             )
             continue
-        kind = (
-            grpc.unary_stream_rpc_method_handler
-            if method.server_streaming
-            else grpc.unary_unary_rpc_method_handler
-        )
+        kind = _HANDLERS[method.client_streaming, method.server_streaming]
         serialize = GetMessageClass(method.output_type).SerializeToString
         handlers[method.name] = kind(getattr(api, method.name), parse, serialize)
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+
+
+_HANDLERS = {
+    (False, False): grpc.unary_unary_rpc_method_handler,
+    (False, True): grpc.unary_stream_rpc_method_handler,
+    (True, False): grpc.stream_unary_rpc_method_handler,
+}
 
 
 def owner_name() -> str:

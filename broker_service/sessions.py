@@ -20,6 +20,7 @@ from broker_service.domain import fold, gate
 from broker_service.domain.deadlines import act_on_deadlines, next_deadline
 from broker_service.domain.decision import BROKER, Actor, Decision
 from broker_service.domain.events import SessionDeleted, SessionEvent
+from broker_service.domain.importing import ImportSession, import_session
 from broker_service.domain.limits import Limits
 from broker_service.domain.sessions import CreateSession, create_session
 from broker_service.domain.state import SessionState
@@ -160,6 +161,24 @@ class Sessions:
         """
         await self._check_ledger(request)
         decision, run_id = create_session(command, self.store.now(), actor, mint, self.limits)
+        await self._begin(decision, run_id, request)
+        return run_id, decision.state
+
+    async def import_log(
+        self, command: ImportSession, actor: Actor, request: Request[int] | None = None
+    ) -> SessionState:
+        """Begin a session with its history (P3). Refuses with INVALID_FIELD, SESSION_ID_TAKEN and
+        REQUEST_ID_REUSED. Raises AnsweredBefore.
+        """
+        await self._check_ledger(request)
+        now = self.store.now()
+        # Long logs take their time: others go on meanwhile.
+        decision = await asyncio.to_thread(import_session, command, now, actor, mint, self.limits)
+        await self._begin(decision, len(command.log), request)
+        return decision.state
+
+    async def _begin(self, decision: Decision, reply: T, request: Request[T] | None) -> None:
+        """Store the first decision of a session."""
         key = session_key(decision.state)
 
         async def commit() -> None:
@@ -167,7 +186,7 @@ class Sessions:
             try:
                 async with hot.lock:
                     try:
-                        await self._commit(hot, decision, 0, run_id, request, None, NO_DELTAS)
+                        await self._commit(hot, decision, 0, reply, request, None, NO_DELTAS)
                     except VersionConflict:
                         await self._check_ledger(request)
                         raise Refusal(
@@ -179,7 +198,6 @@ class Sessions:
                 hot.users -= 1
 
         await self._to_the_end(commit())
-        return run_id, decision.state
 
     async def execute(
         self,

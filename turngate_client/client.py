@@ -14,6 +14,7 @@ from turngate.v1.message_pb2 import Message
 from turngate.v1.session_pb2 import Session, SessionConfig
 from turngate_client.connection import DEFAULT_ADDRESS, Connection, new_request_id
 from turngate_client.errors import error_from_rpc
+from turngate_client.files import import_file
 from turngate_client.retries import RetryPolicy
 from turngate_client.session import SessionClient
 
@@ -101,6 +102,18 @@ class TurngateClient:
             request.config.agent = agent
         created = await self._connection.call(self.stub.CreateSession, request)
         return SessionClient(self._connection, created.session.id, first_run_id=created.run_id)
+
+    async def import_session(
+        self, pieces: Iterable[bytes], *, session_id: str = "", request_id: str = ""
+    ) -> SessionClient:
+        """Make a session of an exported file, given in pieces (P3); the caller has to be an admin.
+
+        Errors: `PERMISSION_DENIED`, `SESSION_ID_TAKEN`, and `INVALID_FIELD` with the line.
+        """
+        imported = await import_file(
+            self._connection, pieces, session_id, request_id or new_request_id()
+        )
+        return SessionClient(self._connection, imported.session_id)
 
     def session(self, session_id: str) -> SessionClient:
         """A session that exists already; nothing is asked for yet."""

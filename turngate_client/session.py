@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import TypeVar
 
 from turngate.v1 import broker_pb2 as pb
 from turngate.v1.message_pb2 import Message, Part
 from turngate.v1.session_pb2 import HeldMessage, OnBusy, Session
 from turngate_client.connection import Connection, new_request_id
+from turngate_client.files import export_file
 from turngate_client.following import FollowedSession
 from turngate_client.interactions import InteractionCalls
 from turngate_client.session_view import SessionView
@@ -39,6 +40,10 @@ class SessionClient(InteractionCalls):
             session_id=self.id, request_id=request_id or new_request_id()
         )
         await self._connection.call(self._stub.DeleteSession, request)
+
+    def export(self) -> AsyncIterator[bytes]:
+        """The session as a file, newline-delimited JSON, in pieces cut anywhere."""
+        return export_file(self._connection, self.id)
 
     # --- messages and the queue ---
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from broker_service.api.file_calls import FileCalls
 from broker_service.api.interaction_calls import InteractionCalls
 from broker_service.api.not_built import NOT_IMPLEMENTED
 from broker_service.api.run_calls import RunCalls
@@ -20,7 +21,7 @@ from turngate.v1 import (
 from turngate_serving.caller import caller_of
 
 
-class BrokerApi(SessionCalls, WatchCalls, InteractionCalls, RunCalls):
+class BrokerApi(SessionCalls, WatchCalls, InteractionCalls, RunCalls, FileCalls):
     """The servicer: all RPCs of the contract."""
 
     async def GetServerInfo(

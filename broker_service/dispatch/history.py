@@ -80,7 +80,7 @@ def _start(
         for call in step.message.calls():
             start.used_call_ids.append(call.call_id)
             result = step.results.get(call.call_id)
-            if result is not None:
+            if result is not None and not result.imported:  # P3
                 start.turn_results.add(
                     call_id=call.call_id,
                     kind=message_pb2.ResultKind.ValueType(enum_to_proto(result.kind)),
@@ -103,6 +103,8 @@ def _decisions(state: SessionState, run: RunNode) -> Iterator[message_pb2.Approv
         if interaction.state is not InteractionState.APPROVED:
             continue
         answer = interaction.answers[-1]
+        if answer.imported:  # P3
+            continue
         message = to_proto(
             ApprovalDecision(
                 interaction_id=interaction.id,

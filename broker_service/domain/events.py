@@ -180,6 +180,12 @@ class GrantRevoked:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionImported:
+    source_session_id: str = ""
+    source_tenant_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class SessionDeleted:
     pass
 
@@ -206,6 +212,7 @@ Event: TypeAlias = (
     | InteractionClosed
     | NoticeAdded
     | GrantRevoked
+    | SessionImported
     | SessionDeleted
 )
 

@@ -31,6 +31,7 @@ from broker_service.domain.events import (
     SessionCreated,
     SessionDeleted,
     SessionEvent,
+    SessionImported,
     ToolResultAdded,
     ToolStarted,
 )
@@ -131,7 +132,10 @@ def _fold(state: SessionState, event: Event, now: int) -> None:
         case BranchSelected():
             state.selected = event.node_id
         case GrantRevoked():
-            state.grants[event.grant_id].revoked = True
+            if grant := state.grants.get(event.grant_id):  # none if its approval was imported (P3)
+                grant.revoked = True
+        case SessionImported():
+            pass  # its time is what counts: the last event's
         case SessionDeleted():
             state.deleted = True
         case SessionCreated():
@@ -357,7 +361,8 @@ def _close(
 
 
 def _approval_decided(state: SessionState, interaction: Interaction, answer: Answer) -> None:
-    if answer.approved and answer.grant_scope is GrantScope.SESSION:
+    granted = answer.approved and not answer.imported  # P3
+    if granted and answer.grant_scope is GrantScope.SESSION:
         state.grants[interaction.id] = GrantRecord(
             interaction_id=interaction.id,
             call_id=interaction.call_id,

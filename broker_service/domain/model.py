@@ -146,6 +146,7 @@ class RunFailureReason(Enum):
     PROTOCOL = 12
     UNKNOWN_AGENT = 13
     TIMEOUT = 14
+    IMPORTED = 15
 
 
 class HoldReason(Enum):
@@ -159,6 +160,7 @@ class HoldReason(Enum):
 class QueuePauseReason(Enum):
     FAILURES = 1
     CANCELLED = 2
+    IMPORTED = 3
 
 
 class TextKind(Enum):
@@ -199,6 +201,7 @@ class ToolResult:
     interaction_id: str = ""
     answer_id: str = ""
     create_time: int | None = None
+    imported: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +227,7 @@ class ApprovalDecision:
     grant_scope: GrantScope | None = None
     decided_by: str = ""
     create_time: int | None = None
+    imported: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,6 +430,7 @@ class Answer:
     grant_scope: GrantScope | None = None
     run_id: str = ""
     client_ref: str = ""
+    imported: bool = False
 
 
 @dataclass(frozen=True, slots=True)

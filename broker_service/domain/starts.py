@@ -141,8 +141,10 @@ def asks(state: SessionState, run: RunNode, tool: ProposedTool) -> bool:
     if permission(state, record.call, tool) is not policy.Permission.ASK:
         return False
     if record.interaction_id:
-        decided = state.interactions[record.interaction_id].state
-        return decided is not InteractionState.APPROVED
+        decided = state.interactions[record.interaction_id]
+        if decided.state is InteractionState.APPROVED:
+            return decided.answers[-1].imported  # history grants nothing (P3)
+        return True
     return not is_granted(state, run, record.call)
 
 

@@ -189,6 +189,7 @@ class Transcript:
                 grant_scope=last.grant_scope,
                 decided_by=last.author,
                 create_time=last.create_time,
+                imported=last.imported,
             ),
         ]
 

@@ -100,7 +100,8 @@ class _Reading:
                 return self._result(part.result, f"{field}.result")
             case "decision":
                 _require(part.decision.call_id, f"{field}.decision.call_id")
-                decision = DecisionPart(part.decision.call_id, part.decision.approved)
+                given = part.decision
+                decision = DecisionPart(given.call_id, given.approved, imported=given.imported)
                 self._decisions[id(decision)] = part.decision
                 return decision
         raise _invalid(field, "has no content that this runner knows")
@@ -117,7 +118,9 @@ class _Reading:
             str(len(self._results) - 1),
             is_error=outcome == "error_text",
             synthetic=_SYNTHETIC.get(result.kind),
-            source=_SOURCES.get(result.kind, ResultSource.BROKER),
+            source=ResultSource.IMPORTED
+            if result.imported
+            else _SOURCES.get(result.kind, ResultSource.BROKER),
             tool=given.tool_name or None,
             arguments=given.arguments_json if given.HasField("arguments_json") else None,
         )

@@ -155,9 +155,12 @@ def name_session(request: Any, session_id: str) -> None:
 
 async def asked(client: TurngateClient, method: str, request: Any) -> TurngateError | None:
     """The error of a call; None if it succeeds."""
-    call = getattr(client.stub, method)(request)
+    stub = getattr(client.stub, method)
+    streams = isinstance(stub, aio.StreamUnaryMultiCallable)
+    call = stub(iter([request]) if streams else request)
     try:
-        await (call if isinstance(call, aio.UnaryUnaryCall) else call.read())
+        one_answer = isinstance(call, aio.UnaryUnaryCall | aio.StreamUnaryCall)
+        await (call if one_answer else call.read())
     except aio.AioRpcError as error:
         return error_from_rpc(error)
     finally:

@@ -130,6 +130,7 @@ async def test_a_watch_that_resumes_later_sees_the_end_and_no_more(client: Turng
         cursor = (await client.stub.GetSession(pb.GetSessionRequest(session_id=trip.id))).cursor
         await trip.session.delete()
         end = ""
+        end = ""
         for after in ("", cursor):
             async with asyncio.timeout(DEADLINE_SECONDS), trip.session.watch(after=after) as watch:
                 left = [event async for event in watch]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from turngate_client.cli import by_hand, demo, starting
+from turngate_client.cli import by_hand, demo, files, starting
 
 app = typer.Typer(
     help="""Conversations with agents that park on a question and go on with the answer.
@@ -50,5 +50,8 @@ for command in (
     by_hand.answer,
     by_hand.approve,
     by_hand.deny,
+    files.export,
+    files.delete,
 ):
     app.command(rich_help_panel=SESSIONS)(command)
+app.command("import", rich_help_panel=SESSIONS)(files.import_)

@@ -677,6 +677,217 @@ func (*DeleteSessionResponse) Descriptor() ([]byte, []int) {
 	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{7}
 }
 
+// Request of `ExportSession`.
+type ExportSessionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The session.
+	SessionId     string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportSessionRequest) Reset() {
+	*x = ExportSessionRequest{}
+	mi := &file_turngate_v1_broker_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportSessionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportSessionRequest) ProtoMessage() {}
+
+func (x *ExportSessionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_turngate_v1_broker_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportSessionRequest.ProtoReflect.Descriptor instead.
+func (*ExportSessionRequest) Descriptor() ([]byte, []int) {
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ExportSessionRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+// Response of `ExportSession`.
+type ExportSessionResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The next piece of the file, UTF-8; at most 256 KiB.
+	Data          []byte `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportSessionResponse) Reset() {
+	*x = ExportSessionResponse{}
+	mi := &file_turngate_v1_broker_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportSessionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportSessionResponse) ProtoMessage() {}
+
+func (x *ExportSessionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_turngate_v1_broker_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportSessionResponse.ProtoReflect.Descriptor instead.
+func (*ExportSessionResponse) Descriptor() ([]byte, []int) {
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ExportSessionResponse) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+// Request of `ImportSession`: a stream whose first message says what is asked, and all bring the file.
+type ImportSessionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only in the first message. The id of the new session; empty: the one in the file.
+	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// Only in the first message. See the conventions; scoped to the tenant.
+	RequestId string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// The next piece of the file. At most 256 MiB in all.
+	Data          []byte `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportSessionRequest) Reset() {
+	*x = ImportSessionRequest{}
+	mi := &file_turngate_v1_broker_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportSessionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportSessionRequest) ProtoMessage() {}
+
+func (x *ImportSessionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_turngate_v1_broker_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportSessionRequest.ProtoReflect.Descriptor instead.
+func (*ImportSessionRequest) Descriptor() ([]byte, []int) {
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ImportSessionRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *ImportSessionRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *ImportSessionRequest) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+// Response of `ImportSession`.
+type ImportSessionResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The new session.
+	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// How many events came with the file.
+	EventCount    int64 `protobuf:"varint,2,opt,name=event_count,json=eventCount,proto3" json:"event_count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportSessionResponse) Reset() {
+	*x = ImportSessionResponse{}
+	mi := &file_turngate_v1_broker_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportSessionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportSessionResponse) ProtoMessage() {}
+
+func (x *ImportSessionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_turngate_v1_broker_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportSessionResponse.ProtoReflect.Descriptor instead.
+func (*ImportSessionResponse) Descriptor() ([]byte, []int) {
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ImportSessionResponse) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *ImportSessionResponse) GetEventCount() int64 {
+	if x != nil {
+		return x.EventCount
+	}
+	return 0
+}
+
 // Request of `SendMessage`.
 type SendMessageRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -705,7 +916,7 @@ type SendMessageRequest struct {
 
 func (x *SendMessageRequest) Reset() {
 	*x = SendMessageRequest{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[8]
+	mi := &file_turngate_v1_broker_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -717,7 +928,7 @@ func (x *SendMessageRequest) String() string {
 func (*SendMessageRequest) ProtoMessage() {}
 
 func (x *SendMessageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[8]
+	mi := &file_turngate_v1_broker_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -730,7 +941,7 @@ func (x *SendMessageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendMessageRequest.ProtoReflect.Descriptor instead.
 func (*SendMessageRequest) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{8}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SendMessageRequest) GetSessionId() string {
@@ -817,7 +1028,7 @@ type SendMessageResponse struct {
 
 func (x *SendMessageResponse) Reset() {
 	*x = SendMessageResponse{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[9]
+	mi := &file_turngate_v1_broker_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -829,7 +1040,7 @@ func (x *SendMessageResponse) String() string {
 func (*SendMessageResponse) ProtoMessage() {}
 
 func (x *SendMessageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[9]
+	mi := &file_turngate_v1_broker_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -842,7 +1053,7 @@ func (x *SendMessageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendMessageResponse.ProtoReflect.Descriptor instead.
 func (*SendMessageResponse) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{9}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *SendMessageResponse) GetOutcome() SendOutcome {
@@ -898,7 +1109,7 @@ type ListHeldMessagesRequest struct {
 
 func (x *ListHeldMessagesRequest) Reset() {
 	*x = ListHeldMessagesRequest{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[10]
+	mi := &file_turngate_v1_broker_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -910,7 +1121,7 @@ func (x *ListHeldMessagesRequest) String() string {
 func (*ListHeldMessagesRequest) ProtoMessage() {}
 
 func (x *ListHeldMessagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[10]
+	mi := &file_turngate_v1_broker_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -923,7 +1134,7 @@ func (x *ListHeldMessagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHeldMessagesRequest.ProtoReflect.Descriptor instead.
 func (*ListHeldMessagesRequest) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{10}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListHeldMessagesRequest) GetSessionId() string {
@@ -946,7 +1157,7 @@ type ListHeldMessagesResponse struct {
 
 func (x *ListHeldMessagesResponse) Reset() {
 	*x = ListHeldMessagesResponse{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[11]
+	mi := &file_turngate_v1_broker_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -958,7 +1169,7 @@ func (x *ListHeldMessagesResponse) String() string {
 func (*ListHeldMessagesResponse) ProtoMessage() {}
 
 func (x *ListHeldMessagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[11]
+	mi := &file_turngate_v1_broker_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -971,7 +1182,7 @@ func (x *ListHeldMessagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHeldMessagesResponse.ProtoReflect.Descriptor instead.
 func (*ListHeldMessagesResponse) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{11}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListHeldMessagesResponse) GetMessages() []*HeldMessage {
@@ -1007,7 +1218,7 @@ type UpdateHeldMessageRequest struct {
 
 func (x *UpdateHeldMessageRequest) Reset() {
 	*x = UpdateHeldMessageRequest{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[12]
+	mi := &file_turngate_v1_broker_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1019,7 +1230,7 @@ func (x *UpdateHeldMessageRequest) String() string {
 func (*UpdateHeldMessageRequest) ProtoMessage() {}
 
 func (x *UpdateHeldMessageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[12]
+	mi := &file_turngate_v1_broker_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1032,7 +1243,7 @@ func (x *UpdateHeldMessageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateHeldMessageRequest.ProtoReflect.Descriptor instead.
 func (*UpdateHeldMessageRequest) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{12}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *UpdateHeldMessageRequest) GetSessionId() string {
@@ -1081,7 +1292,7 @@ type UpdateHeldMessageResponse struct {
 
 func (x *UpdateHeldMessageResponse) Reset() {
 	*x = UpdateHeldMessageResponse{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[13]
+	mi := &file_turngate_v1_broker_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1093,7 +1304,7 @@ func (x *UpdateHeldMessageResponse) String() string {
 func (*UpdateHeldMessageResponse) ProtoMessage() {}
 
 func (x *UpdateHeldMessageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[13]
+	mi := &file_turngate_v1_broker_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1106,7 +1317,7 @@ func (x *UpdateHeldMessageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateHeldMessageResponse.ProtoReflect.Descriptor instead.
 func (*UpdateHeldMessageResponse) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{13}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *UpdateHeldMessageResponse) GetHeld() *HeldMessage {
@@ -1131,7 +1342,7 @@ type RemoveHeldMessageRequest struct {
 
 func (x *RemoveHeldMessageRequest) Reset() {
 	*x = RemoveHeldMessageRequest{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[14]
+	mi := &file_turngate_v1_broker_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1143,7 +1354,7 @@ func (x *RemoveHeldMessageRequest) String() string {
 func (*RemoveHeldMessageRequest) ProtoMessage() {}
 
 func (x *RemoveHeldMessageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[14]
+	mi := &file_turngate_v1_broker_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1156,7 +1367,7 @@ func (x *RemoveHeldMessageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveHeldMessageRequest.ProtoReflect.Descriptor instead.
 func (*RemoveHeldMessageRequest) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{14}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RemoveHeldMessageRequest) GetSessionId() string {
@@ -1189,7 +1400,7 @@ type RemoveHeldMessageResponse struct {
 
 func (x *RemoveHeldMessageResponse) Reset() {
 	*x = RemoveHeldMessageResponse{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[15]
+	mi := &file_turngate_v1_broker_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1201,7 +1412,7 @@ func (x *RemoveHeldMessageResponse) String() string {
 func (*RemoveHeldMessageResponse) ProtoMessage() {}
 
 func (x *RemoveHeldMessageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[15]
+	mi := &file_turngate_v1_broker_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1214,7 +1425,7 @@ func (x *RemoveHeldMessageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveHeldMessageResponse.ProtoReflect.Descriptor instead.
 func (*RemoveHeldMessageResponse) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{15}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{19}
 }
 
 // Request of `ResumeQueue`.
@@ -1230,7 +1441,7 @@ type ResumeQueueRequest struct {
 
 func (x *ResumeQueueRequest) Reset() {
 	*x = ResumeQueueRequest{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[16]
+	mi := &file_turngate_v1_broker_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1242,7 +1453,7 @@ func (x *ResumeQueueRequest) String() string {
 func (*ResumeQueueRequest) ProtoMessage() {}
 
 func (x *ResumeQueueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[16]
+	mi := &file_turngate_v1_broker_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1255,7 +1466,7 @@ func (x *ResumeQueueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeQueueRequest.ProtoReflect.Descriptor instead.
 func (*ResumeQueueRequest) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{16}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ResumeQueueRequest) GetSessionId() string {
@@ -1283,7 +1494,7 @@ type ResumeQueueResponse struct {
 
 func (x *ResumeQueueResponse) Reset() {
 	*x = ResumeQueueResponse{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[17]
+	mi := &file_turngate_v1_broker_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1295,7 +1506,7 @@ func (x *ResumeQueueResponse) String() string {
 func (*ResumeQueueResponse) ProtoMessage() {}
 
 func (x *ResumeQueueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[17]
+	mi := &file_turngate_v1_broker_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1308,7 +1519,7 @@ func (x *ResumeQueueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeQueueResponse.ProtoReflect.Descriptor instead.
 func (*ResumeQueueResponse) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{17}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ResumeQueueResponse) GetRunId() string {
@@ -1335,7 +1546,7 @@ type WatchSessionRequest struct {
 
 func (x *WatchSessionRequest) Reset() {
 	*x = WatchSessionRequest{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[18]
+	mi := &file_turngate_v1_broker_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1347,7 +1558,7 @@ func (x *WatchSessionRequest) String() string {
 func (*WatchSessionRequest) ProtoMessage() {}
 
 func (x *WatchSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[18]
+	mi := &file_turngate_v1_broker_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1360,7 +1571,7 @@ func (x *WatchSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchSessionRequest.ProtoReflect.Descriptor instead.
 func (*WatchSessionRequest) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{18}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *WatchSessionRequest) GetSessionId() string {
@@ -1409,7 +1620,7 @@ type WatchSessionResponse struct {
 
 func (x *WatchSessionResponse) Reset() {
 	*x = WatchSessionResponse{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[19]
+	mi := &file_turngate_v1_broker_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1421,7 +1632,7 @@ func (x *WatchSessionResponse) String() string {
 func (*WatchSessionResponse) ProtoMessage() {}
 
 func (x *WatchSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[19]
+	mi := &file_turngate_v1_broker_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1434,7 +1645,7 @@ func (x *WatchSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchSessionResponse.ProtoReflect.Descriptor instead.
 func (*WatchSessionResponse) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{19}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *WatchSessionResponse) GetEvents() []*SessionEvent {
@@ -1494,7 +1705,7 @@ type SessionSnapshot struct {
 
 func (x *SessionSnapshot) Reset() {
 	*x = SessionSnapshot{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[20]
+	mi := &file_turngate_v1_broker_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1506,7 +1717,7 @@ func (x *SessionSnapshot) String() string {
 func (*SessionSnapshot) ProtoMessage() {}
 
 func (x *SessionSnapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[20]
+	mi := &file_turngate_v1_broker_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1519,7 +1730,7 @@ func (x *SessionSnapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionSnapshot.ProtoReflect.Descriptor instead.
 func (*SessionSnapshot) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{20}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SessionSnapshot) GetSession() *Session {
@@ -1608,7 +1819,7 @@ type TreeNode struct {
 
 func (x *TreeNode) Reset() {
 	*x = TreeNode{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[21]
+	mi := &file_turngate_v1_broker_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1620,7 +1831,7 @@ func (x *TreeNode) String() string {
 func (*TreeNode) ProtoMessage() {}
 
 func (x *TreeNode) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[21]
+	mi := &file_turngate_v1_broker_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1633,7 +1844,7 @@ func (x *TreeNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TreeNode.ProtoReflect.Descriptor instead.
 func (*TreeNode) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{21}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *TreeNode) GetId() string {
@@ -1704,7 +1915,7 @@ type GetRunRequest struct {
 
 func (x *GetRunRequest) Reset() {
 	*x = GetRunRequest{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[22]
+	mi := &file_turngate_v1_broker_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1716,7 +1927,7 @@ func (x *GetRunRequest) String() string {
 func (*GetRunRequest) ProtoMessage() {}
 
 func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[22]
+	mi := &file_turngate_v1_broker_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1729,7 +1940,7 @@ func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunRequest.ProtoReflect.Descriptor instead.
 func (*GetRunRequest) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{22}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetRunRequest) GetSessionId() string {
@@ -1811,7 +2022,7 @@ type GetRunResponse struct {
 
 func (x *GetRunResponse) Reset() {
 	*x = GetRunResponse{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[23]
+	mi := &file_turngate_v1_broker_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1823,7 +2034,7 @@ func (x *GetRunResponse) String() string {
 func (*GetRunResponse) ProtoMessage() {}
 
 func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[23]
+	mi := &file_turngate_v1_broker_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1836,7 +2047,7 @@ func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunResponse.ProtoReflect.Descriptor instead.
 func (*GetRunResponse) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{23}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetRunResponse) GetRun() *Run {
@@ -1872,7 +2083,7 @@ type GetTreeRequest struct {
 
 func (x *GetTreeRequest) Reset() {
 	*x = GetTreeRequest{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[24]
+	mi := &file_turngate_v1_broker_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1884,7 +2095,7 @@ func (x *GetTreeRequest) String() string {
 func (*GetTreeRequest) ProtoMessage() {}
 
 func (x *GetTreeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[24]
+	mi := &file_turngate_v1_broker_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1897,7 +2108,7 @@ func (x *GetTreeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTreeRequest.ProtoReflect.Descriptor instead.
 func (*GetTreeRequest) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{24}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetTreeRequest) GetSessionId() string {
@@ -1950,7 +2161,7 @@ type GetTreeResponse struct {
 
 func (x *GetTreeResponse) Reset() {
 	*x = GetTreeResponse{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[25]
+	mi := &file_turngate_v1_broker_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1962,7 +2173,7 @@ func (x *GetTreeResponse) String() string {
 func (*GetTreeResponse) ProtoMessage() {}
 
 func (x *GetTreeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[25]
+	mi := &file_turngate_v1_broker_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1975,7 +2186,7 @@ func (x *GetTreeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTreeResponse.ProtoReflect.Descriptor instead.
 func (*GetTreeResponse) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{25}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GetTreeResponse) GetNodes() []*TreeNode {
@@ -2019,7 +2230,7 @@ type GetTranscriptRequest struct {
 
 func (x *GetTranscriptRequest) Reset() {
 	*x = GetTranscriptRequest{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[26]
+	mi := &file_turngate_v1_broker_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2031,7 +2242,7 @@ func (x *GetTranscriptRequest) String() string {
 func (*GetTranscriptRequest) ProtoMessage() {}
 
 func (x *GetTranscriptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[26]
+	mi := &file_turngate_v1_broker_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2044,7 +2255,7 @@ func (x *GetTranscriptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTranscriptRequest.ProtoReflect.Descriptor instead.
 func (*GetTranscriptRequest) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{26}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GetTranscriptRequest) GetSessionId() string {
@@ -2096,7 +2307,7 @@ type GetTranscriptResponse struct {
 
 func (x *GetTranscriptResponse) Reset() {
 	*x = GetTranscriptResponse{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[27]
+	mi := &file_turngate_v1_broker_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2108,7 +2319,7 @@ func (x *GetTranscriptResponse) String() string {
 func (*GetTranscriptResponse) ProtoMessage() {}
 
 func (x *GetTranscriptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[27]
+	mi := &file_turngate_v1_broker_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2121,7 +2332,7 @@ func (x *GetTranscriptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTranscriptResponse.ProtoReflect.Descriptor instead.
 func (*GetTranscriptResponse) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{27}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GetTranscriptResponse) GetMessages() []*Message {
@@ -2153,7 +2364,7 @@ type SelectBranchRequest struct {
 
 func (x *SelectBranchRequest) Reset() {
 	*x = SelectBranchRequest{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[28]
+	mi := &file_turngate_v1_broker_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2165,7 +2376,7 @@ func (x *SelectBranchRequest) String() string {
 func (*SelectBranchRequest) ProtoMessage() {}
 
 func (x *SelectBranchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[28]
+	mi := &file_turngate_v1_broker_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2178,7 +2389,7 @@ func (x *SelectBranchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SelectBranchRequest.ProtoReflect.Descriptor instead.
 func (*SelectBranchRequest) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{28}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SelectBranchRequest) GetSessionId() string {
@@ -2213,7 +2424,7 @@ type SelectBranchResponse struct {
 
 func (x *SelectBranchResponse) Reset() {
 	*x = SelectBranchResponse{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[29]
+	mi := &file_turngate_v1_broker_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2225,7 +2436,7 @@ func (x *SelectBranchResponse) String() string {
 func (*SelectBranchResponse) ProtoMessage() {}
 
 func (x *SelectBranchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[29]
+	mi := &file_turngate_v1_broker_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2238,7 +2449,7 @@ func (x *SelectBranchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SelectBranchResponse.ProtoReflect.Descriptor instead.
 func (*SelectBranchResponse) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{29}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SelectBranchResponse) GetSelectedNodeId() string {
@@ -2263,7 +2474,7 @@ type InteractionRef struct {
 
 func (x *InteractionRef) Reset() {
 	*x = InteractionRef{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[30]
+	mi := &file_turngate_v1_broker_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2275,7 +2486,7 @@ func (x *InteractionRef) String() string {
 func (*InteractionRef) ProtoMessage() {}
 
 func (x *InteractionRef) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[30]
+	mi := &file_turngate_v1_broker_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2288,7 +2499,7 @@ func (x *InteractionRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InteractionRef.ProtoReflect.Descriptor instead.
 func (*InteractionRef) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{30}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *InteractionRef) GetInteractionId() string {
@@ -2339,7 +2550,7 @@ type SettleToolCallRequest struct {
 
 func (x *SettleToolCallRequest) Reset() {
 	*x = SettleToolCallRequest{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[31]
+	mi := &file_turngate_v1_broker_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2351,7 +2562,7 @@ func (x *SettleToolCallRequest) String() string {
 func (*SettleToolCallRequest) ProtoMessage() {}
 
 func (x *SettleToolCallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[31]
+	mi := &file_turngate_v1_broker_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2364,7 +2575,7 @@ func (x *SettleToolCallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettleToolCallRequest.ProtoReflect.Descriptor instead.
 func (*SettleToolCallRequest) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{31}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SettleToolCallRequest) GetSessionId() string {
@@ -2490,7 +2701,7 @@ type SettleToolCallResponse struct {
 
 func (x *SettleToolCallResponse) Reset() {
 	*x = SettleToolCallResponse{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[32]
+	mi := &file_turngate_v1_broker_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2502,7 +2713,7 @@ func (x *SettleToolCallResponse) String() string {
 func (*SettleToolCallResponse) ProtoMessage() {}
 
 func (x *SettleToolCallResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[32]
+	mi := &file_turngate_v1_broker_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2515,7 +2726,7 @@ func (x *SettleToolCallResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettleToolCallResponse.ProtoReflect.Descriptor instead.
 func (*SettleToolCallResponse) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{32}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SettleToolCallResponse) GetRunId() string {
@@ -2611,7 +2822,7 @@ type DecideApprovalRequest struct {
 
 func (x *DecideApprovalRequest) Reset() {
 	*x = DecideApprovalRequest{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[33]
+	mi := &file_turngate_v1_broker_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2623,7 +2834,7 @@ func (x *DecideApprovalRequest) String() string {
 func (*DecideApprovalRequest) ProtoMessage() {}
 
 func (x *DecideApprovalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[33]
+	mi := &file_turngate_v1_broker_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2636,7 +2847,7 @@ func (x *DecideApprovalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideApprovalRequest.ProtoReflect.Descriptor instead.
 func (*DecideApprovalRequest) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{33}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *DecideApprovalRequest) GetSessionId() string {
@@ -2709,7 +2920,7 @@ type DecideApprovalResponse struct {
 
 func (x *DecideApprovalResponse) Reset() {
 	*x = DecideApprovalResponse{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[34]
+	mi := &file_turngate_v1_broker_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2721,7 +2932,7 @@ func (x *DecideApprovalResponse) String() string {
 func (*DecideApprovalResponse) ProtoMessage() {}
 
 func (x *DecideApprovalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[34]
+	mi := &file_turngate_v1_broker_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2734,7 +2945,7 @@ func (x *DecideApprovalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideApprovalResponse.ProtoReflect.Descriptor instead.
 func (*DecideApprovalResponse) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{34}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DecideApprovalResponse) GetInteractionId() string {
@@ -2796,7 +3007,7 @@ type ReportUnhandledRequest struct {
 
 func (x *ReportUnhandledRequest) Reset() {
 	*x = ReportUnhandledRequest{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[35]
+	mi := &file_turngate_v1_broker_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2808,7 +3019,7 @@ func (x *ReportUnhandledRequest) String() string {
 func (*ReportUnhandledRequest) ProtoMessage() {}
 
 func (x *ReportUnhandledRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[35]
+	mi := &file_turngate_v1_broker_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2821,7 +3032,7 @@ func (x *ReportUnhandledRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportUnhandledRequest.ProtoReflect.Descriptor instead.
 func (*ReportUnhandledRequest) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{35}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ReportUnhandledRequest) GetSessionId() string {
@@ -2867,7 +3078,7 @@ type ReportUnhandledResponse struct {
 
 func (x *ReportUnhandledResponse) Reset() {
 	*x = ReportUnhandledResponse{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[36]
+	mi := &file_turngate_v1_broker_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2879,7 +3090,7 @@ func (x *ReportUnhandledResponse) String() string {
 func (*ReportUnhandledResponse) ProtoMessage() {}
 
 func (x *ReportUnhandledResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[36]
+	mi := &file_turngate_v1_broker_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2892,7 +3103,7 @@ func (x *ReportUnhandledResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportUnhandledResponse.ProtoReflect.Descriptor instead.
 func (*ReportUnhandledResponse) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{36}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ReportUnhandledResponse) GetInteractionId() string {
@@ -2931,7 +3142,7 @@ type CancelInteractionRequest struct {
 
 func (x *CancelInteractionRequest) Reset() {
 	*x = CancelInteractionRequest{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[37]
+	mi := &file_turngate_v1_broker_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2943,7 +3154,7 @@ func (x *CancelInteractionRequest) String() string {
 func (*CancelInteractionRequest) ProtoMessage() {}
 
 func (x *CancelInteractionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[37]
+	mi := &file_turngate_v1_broker_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2956,7 +3167,7 @@ func (x *CancelInteractionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelInteractionRequest.ProtoReflect.Descriptor instead.
 func (*CancelInteractionRequest) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{37}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *CancelInteractionRequest) GetSessionId() string {
@@ -2995,7 +3206,7 @@ type CancelInteractionResponse struct {
 
 func (x *CancelInteractionResponse) Reset() {
 	*x = CancelInteractionResponse{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[38]
+	mi := &file_turngate_v1_broker_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3007,7 +3218,7 @@ func (x *CancelInteractionResponse) String() string {
 func (*CancelInteractionResponse) ProtoMessage() {}
 
 func (x *CancelInteractionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[38]
+	mi := &file_turngate_v1_broker_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3020,7 +3231,7 @@ func (x *CancelInteractionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelInteractionResponse.ProtoReflect.Descriptor instead.
 func (*CancelInteractionResponse) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{38}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CancelInteractionResponse) GetInteractionId() string {
@@ -3061,7 +3272,7 @@ type ListGrantsRequest struct {
 
 func (x *ListGrantsRequest) Reset() {
 	*x = ListGrantsRequest{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[39]
+	mi := &file_turngate_v1_broker_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3073,7 +3284,7 @@ func (x *ListGrantsRequest) String() string {
 func (*ListGrantsRequest) ProtoMessage() {}
 
 func (x *ListGrantsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[39]
+	mi := &file_turngate_v1_broker_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3086,7 +3297,7 @@ func (x *ListGrantsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGrantsRequest.ProtoReflect.Descriptor instead.
 func (*ListGrantsRequest) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{39}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ListGrantsRequest) GetSessionId() string {
@@ -3130,7 +3341,7 @@ type ListGrantsResponse struct {
 
 func (x *ListGrantsResponse) Reset() {
 	*x = ListGrantsResponse{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[40]
+	mi := &file_turngate_v1_broker_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3142,7 +3353,7 @@ func (x *ListGrantsResponse) String() string {
 func (*ListGrantsResponse) ProtoMessage() {}
 
 func (x *ListGrantsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[40]
+	mi := &file_turngate_v1_broker_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3155,7 +3366,7 @@ func (x *ListGrantsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGrantsResponse.ProtoReflect.Descriptor instead.
 func (*ListGrantsResponse) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{40}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListGrantsResponse) GetGrants() []*Grant {
@@ -3187,7 +3398,7 @@ type RevokeGrantRequest struct {
 
 func (x *RevokeGrantRequest) Reset() {
 	*x = RevokeGrantRequest{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[41]
+	mi := &file_turngate_v1_broker_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3199,7 +3410,7 @@ func (x *RevokeGrantRequest) String() string {
 func (*RevokeGrantRequest) ProtoMessage() {}
 
 func (x *RevokeGrantRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[41]
+	mi := &file_turngate_v1_broker_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3212,7 +3423,7 @@ func (x *RevokeGrantRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeGrantRequest.ProtoReflect.Descriptor instead.
 func (*RevokeGrantRequest) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{41}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *RevokeGrantRequest) GetSessionId() string {
@@ -3245,7 +3456,7 @@ type RevokeGrantResponse struct {
 
 func (x *RevokeGrantResponse) Reset() {
 	*x = RevokeGrantResponse{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[42]
+	mi := &file_turngate_v1_broker_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3257,7 +3468,7 @@ func (x *RevokeGrantResponse) String() string {
 func (*RevokeGrantResponse) ProtoMessage() {}
 
 func (x *RevokeGrantResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[42]
+	mi := &file_turngate_v1_broker_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3270,7 +3481,7 @@ func (x *RevokeGrantResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeGrantResponse.ProtoReflect.Descriptor instead.
 func (*RevokeGrantResponse) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{42}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{46}
 }
 
 // Request of `GetInteraction`.
@@ -3286,7 +3497,7 @@ type GetInteractionRequest struct {
 
 func (x *GetInteractionRequest) Reset() {
 	*x = GetInteractionRequest{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[43]
+	mi := &file_turngate_v1_broker_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3298,7 +3509,7 @@ func (x *GetInteractionRequest) String() string {
 func (*GetInteractionRequest) ProtoMessage() {}
 
 func (x *GetInteractionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[43]
+	mi := &file_turngate_v1_broker_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3311,7 +3522,7 @@ func (x *GetInteractionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetInteractionRequest.ProtoReflect.Descriptor instead.
 func (*GetInteractionRequest) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{43}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *GetInteractionRequest) GetSessionId() string {
@@ -3339,7 +3550,7 @@ type GetInteractionResponse struct {
 
 func (x *GetInteractionResponse) Reset() {
 	*x = GetInteractionResponse{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[44]
+	mi := &file_turngate_v1_broker_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3351,7 +3562,7 @@ func (x *GetInteractionResponse) String() string {
 func (*GetInteractionResponse) ProtoMessage() {}
 
 func (x *GetInteractionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[44]
+	mi := &file_turngate_v1_broker_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3364,7 +3575,7 @@ func (x *GetInteractionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetInteractionResponse.ProtoReflect.Descriptor instead.
 func (*GetInteractionResponse) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{44}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *GetInteractionResponse) GetInteraction() *Interaction {
@@ -3395,7 +3606,7 @@ type InteractionFilter struct {
 
 func (x *InteractionFilter) Reset() {
 	*x = InteractionFilter{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[45]
+	mi := &file_turngate_v1_broker_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3407,7 +3618,7 @@ func (x *InteractionFilter) String() string {
 func (*InteractionFilter) ProtoMessage() {}
 
 func (x *InteractionFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[45]
+	mi := &file_turngate_v1_broker_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3420,7 +3631,7 @@ func (x *InteractionFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InteractionFilter.ProtoReflect.Descriptor instead.
 func (*InteractionFilter) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{45}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *InteractionFilter) GetSessionId() string {
@@ -3480,7 +3691,7 @@ type ListInteractionsRequest struct {
 
 func (x *ListInteractionsRequest) Reset() {
 	*x = ListInteractionsRequest{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[46]
+	mi := &file_turngate_v1_broker_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3492,7 +3703,7 @@ func (x *ListInteractionsRequest) String() string {
 func (*ListInteractionsRequest) ProtoMessage() {}
 
 func (x *ListInteractionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[46]
+	mi := &file_turngate_v1_broker_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3505,7 +3716,7 @@ func (x *ListInteractionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListInteractionsRequest.ProtoReflect.Descriptor instead.
 func (*ListInteractionsRequest) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{46}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListInteractionsRequest) GetFilter() *InteractionFilter {
@@ -3542,7 +3753,7 @@ type ListInteractionsResponse struct {
 
 func (x *ListInteractionsResponse) Reset() {
 	*x = ListInteractionsResponse{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[47]
+	mi := &file_turngate_v1_broker_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3554,7 +3765,7 @@ func (x *ListInteractionsResponse) String() string {
 func (*ListInteractionsResponse) ProtoMessage() {}
 
 func (x *ListInteractionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[47]
+	mi := &file_turngate_v1_broker_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3567,7 +3778,7 @@ func (x *ListInteractionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListInteractionsResponse.ProtoReflect.Descriptor instead.
 func (*ListInteractionsResponse) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{47}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListInteractionsResponse) GetInteractions() []*Interaction {
@@ -3595,7 +3806,7 @@ type WatchInteractionsRequest struct {
 
 func (x *WatchInteractionsRequest) Reset() {
 	*x = WatchInteractionsRequest{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[48]
+	mi := &file_turngate_v1_broker_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3607,7 +3818,7 @@ func (x *WatchInteractionsRequest) String() string {
 func (*WatchInteractionsRequest) ProtoMessage() {}
 
 func (x *WatchInteractionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[48]
+	mi := &file_turngate_v1_broker_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3620,7 +3831,7 @@ func (x *WatchInteractionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchInteractionsRequest.ProtoReflect.Descriptor instead.
 func (*WatchInteractionsRequest) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{48}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *WatchInteractionsRequest) GetFilter() *InteractionFilter {
@@ -3645,7 +3856,7 @@ type WatchInteractionsResponse struct {
 
 func (x *WatchInteractionsResponse) Reset() {
 	*x = WatchInteractionsResponse{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[49]
+	mi := &file_turngate_v1_broker_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3657,7 +3868,7 @@ func (x *WatchInteractionsResponse) String() string {
 func (*WatchInteractionsResponse) ProtoMessage() {}
 
 func (x *WatchInteractionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[49]
+	mi := &file_turngate_v1_broker_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3670,7 +3881,7 @@ func (x *WatchInteractionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchInteractionsResponse.ProtoReflect.Descriptor instead.
 func (*WatchInteractionsResponse) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{49}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *WatchInteractionsResponse) GetOpened() []*Interaction {
@@ -3711,7 +3922,7 @@ type CancelRunRequest struct {
 
 func (x *CancelRunRequest) Reset() {
 	*x = CancelRunRequest{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[50]
+	mi := &file_turngate_v1_broker_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3723,7 +3934,7 @@ func (x *CancelRunRequest) String() string {
 func (*CancelRunRequest) ProtoMessage() {}
 
 func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[50]
+	mi := &file_turngate_v1_broker_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3736,7 +3947,7 @@ func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelRunRequest) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{50}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *CancelRunRequest) GetSessionId() string {
@@ -3780,7 +3991,7 @@ type CancelRunResponse struct {
 
 func (x *CancelRunResponse) Reset() {
 	*x = CancelRunResponse{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[51]
+	mi := &file_turngate_v1_broker_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3792,7 +4003,7 @@ func (x *CancelRunResponse) String() string {
 func (*CancelRunResponse) ProtoMessage() {}
 
 func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[51]
+	mi := &file_turngate_v1_broker_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3805,7 +4016,7 @@ func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelRunResponse) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{51}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *CancelRunResponse) GetRun() *Run {
@@ -3839,7 +4050,7 @@ type RegenerateRunRequest struct {
 
 func (x *RegenerateRunRequest) Reset() {
 	*x = RegenerateRunRequest{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[52]
+	mi := &file_turngate_v1_broker_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3851,7 +4062,7 @@ func (x *RegenerateRunRequest) String() string {
 func (*RegenerateRunRequest) ProtoMessage() {}
 
 func (x *RegenerateRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[52]
+	mi := &file_turngate_v1_broker_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3864,7 +4075,7 @@ func (x *RegenerateRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegenerateRunRequest.ProtoReflect.Descriptor instead.
 func (*RegenerateRunRequest) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{52}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *RegenerateRunRequest) GetSessionId() string {
@@ -3908,7 +4119,7 @@ type RegenerateRunResponse struct {
 
 func (x *RegenerateRunResponse) Reset() {
 	*x = RegenerateRunResponse{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[53]
+	mi := &file_turngate_v1_broker_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3920,7 +4131,7 @@ func (x *RegenerateRunResponse) String() string {
 func (*RegenerateRunResponse) ProtoMessage() {}
 
 func (x *RegenerateRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[53]
+	mi := &file_turngate_v1_broker_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3933,7 +4144,7 @@ func (x *RegenerateRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegenerateRunResponse.ProtoReflect.Descriptor instead.
 func (*RegenerateRunResponse) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{53}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *RegenerateRunResponse) GetRun() *Run {
@@ -3965,7 +4176,7 @@ type RetryRunRequest struct {
 
 func (x *RetryRunRequest) Reset() {
 	*x = RetryRunRequest{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[54]
+	mi := &file_turngate_v1_broker_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3977,7 +4188,7 @@ func (x *RetryRunRequest) String() string {
 func (*RetryRunRequest) ProtoMessage() {}
 
 func (x *RetryRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[54]
+	mi := &file_turngate_v1_broker_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3990,7 +4201,7 @@ func (x *RetryRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryRunRequest.ProtoReflect.Descriptor instead.
 func (*RetryRunRequest) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{54}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *RetryRunRequest) GetSessionId() string {
@@ -4027,7 +4238,7 @@ type RetryRunResponse struct {
 
 func (x *RetryRunResponse) Reset() {
 	*x = RetryRunResponse{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[55]
+	mi := &file_turngate_v1_broker_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4039,7 +4250,7 @@ func (x *RetryRunResponse) String() string {
 func (*RetryRunResponse) ProtoMessage() {}
 
 func (x *RetryRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[55]
+	mi := &file_turngate_v1_broker_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4052,7 +4263,7 @@ func (x *RetryRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryRunResponse.ProtoReflect.Descriptor instead.
 func (*RetryRunResponse) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{55}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *RetryRunResponse) GetRun() *Run {
@@ -4078,7 +4289,7 @@ type GetServerInfoRequest struct {
 
 func (x *GetServerInfoRequest) Reset() {
 	*x = GetServerInfoRequest{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[56]
+	mi := &file_turngate_v1_broker_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4090,7 +4301,7 @@ func (x *GetServerInfoRequest) String() string {
 func (*GetServerInfoRequest) ProtoMessage() {}
 
 func (x *GetServerInfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[56]
+	mi := &file_turngate_v1_broker_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4103,7 +4314,7 @@ func (x *GetServerInfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServerInfoRequest.ProtoReflect.Descriptor instead.
 func (*GetServerInfoRequest) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{56}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{60}
 }
 
 // Response of `GetServerInfo`.
@@ -4127,7 +4338,7 @@ type GetServerInfoResponse struct {
 
 func (x *GetServerInfoResponse) Reset() {
 	*x = GetServerInfoResponse{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[57]
+	mi := &file_turngate_v1_broker_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4139,7 +4350,7 @@ func (x *GetServerInfoResponse) String() string {
 func (*GetServerInfoResponse) ProtoMessage() {}
 
 func (x *GetServerInfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[57]
+	mi := &file_turngate_v1_broker_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4152,7 +4363,7 @@ func (x *GetServerInfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServerInfoResponse.ProtoReflect.Descriptor instead.
 func (*GetServerInfoResponse) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{57}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *GetServerInfoResponse) GetVersion() string {
@@ -4212,7 +4423,7 @@ type Limit struct {
 
 func (x *Limit) Reset() {
 	*x = Limit{}
-	mi := &file_turngate_v1_broker_proto_msgTypes[58]
+	mi := &file_turngate_v1_broker_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4224,7 +4435,7 @@ func (x *Limit) String() string {
 func (*Limit) ProtoMessage() {}
 
 func (x *Limit) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_broker_proto_msgTypes[58]
+	mi := &file_turngate_v1_broker_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4237,7 +4448,7 @@ func (x *Limit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit.ProtoReflect.Descriptor instead.
 func (*Limit) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{58}
+	return file_turngate_v1_broker_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Limit) GetName() string {
@@ -4302,7 +4513,23 @@ const file_turngate_v1_broker_proto_rawDesc = "" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tR\trequestId\"\x17\n" +
-	"\x15DeleteSessionResponse\"\xcf\x02\n" +
+	"\x15DeleteSessionResponse\"5\n" +
+	"\x14ExportSessionRequest\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x01 \x01(\tR\tsessionId\"+\n" +
+	"\x15ExportSessionResponse\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\"h\n" +
+	"\x14ImportSessionRequest\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\x12\x12\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\"W\n" +
+	"\x15ImportSessionResponse\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x1f\n" +
+	"\vevent_count\x18\x02 \x01(\x03R\n" +
+	"eventCount\"\xcf\x02\n" +
 	"\x12SendMessageRequest\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x12\n" +
@@ -4605,13 +4832,15 @@ const file_turngate_v1_broker_proto_rawDesc = "" +
 	"\fHeldMessages\x12\x1d\n" +
 	"\x19HELD_MESSAGES_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15HELD_MESSAGES_RELEASE\x10\x01\x12\x16\n" +
-	"\x12HELD_MESSAGES_KEEP\x10\x022\xbd\x12\n" +
+	"\x12HELD_MESSAGES_KEEP\x10\x022\xf1\x13\n" +
 	"\rBrokerService\x12V\n" +
 	"\rCreateSession\x12!.turngate.v1.CreateSessionRequest\x1a\".turngate.v1.CreateSessionResponse\x12M\n" +
 	"\n" +
 	"GetSession\x12\x1e.turngate.v1.GetSessionRequest\x1a\x1f.turngate.v1.GetSessionResponse\x12S\n" +
 	"\fListSessions\x12 .turngate.v1.ListSessionsRequest\x1a!.turngate.v1.ListSessionsResponse\x12V\n" +
-	"\rDeleteSession\x12!.turngate.v1.DeleteSessionRequest\x1a\".turngate.v1.DeleteSessionResponse\x12P\n" +
+	"\rDeleteSession\x12!.turngate.v1.DeleteSessionRequest\x1a\".turngate.v1.DeleteSessionResponse\x12X\n" +
+	"\rExportSession\x12!.turngate.v1.ExportSessionRequest\x1a\".turngate.v1.ExportSessionResponse0\x01\x12X\n" +
+	"\rImportSession\x12!.turngate.v1.ImportSessionRequest\x1a\".turngate.v1.ImportSessionResponse(\x01\x12P\n" +
 	"\vSendMessage\x12\x1f.turngate.v1.SendMessageRequest\x1a .turngate.v1.SendMessageResponse\x12_\n" +
 	"\x10ListHeldMessages\x12$.turngate.v1.ListHeldMessagesRequest\x1a%.turngate.v1.ListHeldMessagesResponse\x12b\n" +
 	"\x11UpdateHeldMessage\x12%.turngate.v1.UpdateHeldMessageRequest\x1a&.turngate.v1.UpdateHeldMessageResponse\x12b\n" +
@@ -4651,7 +4880,7 @@ func file_turngate_v1_broker_proto_rawDescGZIP() []byte {
 }
 
 var file_turngate_v1_broker_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_turngate_v1_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
+var file_turngate_v1_broker_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
 var file_turngate_v1_broker_proto_goTypes = []any{
 	(SendOutcome)(0),                  // 0: turngate.v1.SendOutcome
 	(Decision)(0),                     // 1: turngate.v1.Decision
@@ -4664,188 +4893,196 @@ var file_turngate_v1_broker_proto_goTypes = []any{
 	(*ListSessionsResponse)(nil),      // 8: turngate.v1.ListSessionsResponse
 	(*DeleteSessionRequest)(nil),      // 9: turngate.v1.DeleteSessionRequest
 	(*DeleteSessionResponse)(nil),     // 10: turngate.v1.DeleteSessionResponse
-	(*SendMessageRequest)(nil),        // 11: turngate.v1.SendMessageRequest
-	(*SendMessageResponse)(nil),       // 12: turngate.v1.SendMessageResponse
-	(*ListHeldMessagesRequest)(nil),   // 13: turngate.v1.ListHeldMessagesRequest
-	(*ListHeldMessagesResponse)(nil),  // 14: turngate.v1.ListHeldMessagesResponse
-	(*UpdateHeldMessageRequest)(nil),  // 15: turngate.v1.UpdateHeldMessageRequest
-	(*UpdateHeldMessageResponse)(nil), // 16: turngate.v1.UpdateHeldMessageResponse
-	(*RemoveHeldMessageRequest)(nil),  // 17: turngate.v1.RemoveHeldMessageRequest
-	(*RemoveHeldMessageResponse)(nil), // 18: turngate.v1.RemoveHeldMessageResponse
-	(*ResumeQueueRequest)(nil),        // 19: turngate.v1.ResumeQueueRequest
-	(*ResumeQueueResponse)(nil),       // 20: turngate.v1.ResumeQueueResponse
-	(*WatchSessionRequest)(nil),       // 21: turngate.v1.WatchSessionRequest
-	(*WatchSessionResponse)(nil),      // 22: turngate.v1.WatchSessionResponse
-	(*SessionSnapshot)(nil),           // 23: turngate.v1.SessionSnapshot
-	(*TreeNode)(nil),                  // 24: turngate.v1.TreeNode
-	(*GetRunRequest)(nil),             // 25: turngate.v1.GetRunRequest
-	(*GetRunResponse)(nil),            // 26: turngate.v1.GetRunResponse
-	(*GetTreeRequest)(nil),            // 27: turngate.v1.GetTreeRequest
-	(*GetTreeResponse)(nil),           // 28: turngate.v1.GetTreeResponse
-	(*GetTranscriptRequest)(nil),      // 29: turngate.v1.GetTranscriptRequest
-	(*GetTranscriptResponse)(nil),     // 30: turngate.v1.GetTranscriptResponse
-	(*SelectBranchRequest)(nil),       // 31: turngate.v1.SelectBranchRequest
-	(*SelectBranchResponse)(nil),      // 32: turngate.v1.SelectBranchResponse
-	(*InteractionRef)(nil),            // 33: turngate.v1.InteractionRef
-	(*SettleToolCallRequest)(nil),     // 34: turngate.v1.SettleToolCallRequest
-	(*SettleToolCallResponse)(nil),    // 35: turngate.v1.SettleToolCallResponse
-	(*DecideApprovalRequest)(nil),     // 36: turngate.v1.DecideApprovalRequest
-	(*DecideApprovalResponse)(nil),    // 37: turngate.v1.DecideApprovalResponse
-	(*ReportUnhandledRequest)(nil),    // 38: turngate.v1.ReportUnhandledRequest
-	(*ReportUnhandledResponse)(nil),   // 39: turngate.v1.ReportUnhandledResponse
-	(*CancelInteractionRequest)(nil),  // 40: turngate.v1.CancelInteractionRequest
-	(*CancelInteractionResponse)(nil), // 41: turngate.v1.CancelInteractionResponse
-	(*ListGrantsRequest)(nil),         // 42: turngate.v1.ListGrantsRequest
-	(*ListGrantsResponse)(nil),        // 43: turngate.v1.ListGrantsResponse
-	(*RevokeGrantRequest)(nil),        // 44: turngate.v1.RevokeGrantRequest
-	(*RevokeGrantResponse)(nil),       // 45: turngate.v1.RevokeGrantResponse
-	(*GetInteractionRequest)(nil),     // 46: turngate.v1.GetInteractionRequest
-	(*GetInteractionResponse)(nil),    // 47: turngate.v1.GetInteractionResponse
-	(*InteractionFilter)(nil),         // 48: turngate.v1.InteractionFilter
-	(*ListInteractionsRequest)(nil),   // 49: turngate.v1.ListInteractionsRequest
-	(*ListInteractionsResponse)(nil),  // 50: turngate.v1.ListInteractionsResponse
-	(*WatchInteractionsRequest)(nil),  // 51: turngate.v1.WatchInteractionsRequest
-	(*WatchInteractionsResponse)(nil), // 52: turngate.v1.WatchInteractionsResponse
-	(*CancelRunRequest)(nil),          // 53: turngate.v1.CancelRunRequest
-	(*CancelRunResponse)(nil),         // 54: turngate.v1.CancelRunResponse
-	(*RegenerateRunRequest)(nil),      // 55: turngate.v1.RegenerateRunRequest
-	(*RegenerateRunResponse)(nil),     // 56: turngate.v1.RegenerateRunResponse
-	(*RetryRunRequest)(nil),           // 57: turngate.v1.RetryRunRequest
-	(*RetryRunResponse)(nil),          // 58: turngate.v1.RetryRunResponse
-	(*GetServerInfoRequest)(nil),      // 59: turngate.v1.GetServerInfoRequest
-	(*GetServerInfoResponse)(nil),     // 60: turngate.v1.GetServerInfoResponse
-	(*Limit)(nil),                     // 61: turngate.v1.Limit
-	nil,                               // 62: turngate.v1.ListSessionsRequest.LabelsEntry
-	nil,                               // 63: turngate.v1.InteractionFilter.LabelsEntry
-	(*SessionConfig)(nil),             // 64: turngate.v1.SessionConfig
-	(*Message)(nil),                   // 65: turngate.v1.Message
-	(*Session)(nil),                   // 66: turngate.v1.Session
-	(*Part)(nil),                      // 67: turngate.v1.Part
-	(OnBusy)(0),                       // 68: turngate.v1.OnBusy
-	(*HeldMessage)(nil),               // 69: turngate.v1.HeldMessage
-	(*QueuePause)(nil),                // 70: turngate.v1.QueuePause
-	(*SessionEvent)(nil),              // 71: turngate.v1.SessionEvent
-	(*Interaction)(nil),               // 72: turngate.v1.Interaction
-	(NodeKind)(0),                     // 73: turngate.v1.NodeKind
-	(*Run)(nil),                       // 74: turngate.v1.Run
-	(*structpb.Value)(nil),            // 75: google.protobuf.Value
-	(GrantScope)(0),                   // 76: turngate.v1.GrantScope
-	(InteractionState)(0),             // 77: turngate.v1.InteractionState
-	(*Grant)(nil),                     // 78: turngate.v1.Grant
-	(InteractionKind)(0),              // 79: turngate.v1.InteractionKind
-	(*timestamppb.Timestamp)(nil),     // 80: google.protobuf.Timestamp
+	(*ExportSessionRequest)(nil),      // 11: turngate.v1.ExportSessionRequest
+	(*ExportSessionResponse)(nil),     // 12: turngate.v1.ExportSessionResponse
+	(*ImportSessionRequest)(nil),      // 13: turngate.v1.ImportSessionRequest
+	(*ImportSessionResponse)(nil),     // 14: turngate.v1.ImportSessionResponse
+	(*SendMessageRequest)(nil),        // 15: turngate.v1.SendMessageRequest
+	(*SendMessageResponse)(nil),       // 16: turngate.v1.SendMessageResponse
+	(*ListHeldMessagesRequest)(nil),   // 17: turngate.v1.ListHeldMessagesRequest
+	(*ListHeldMessagesResponse)(nil),  // 18: turngate.v1.ListHeldMessagesResponse
+	(*UpdateHeldMessageRequest)(nil),  // 19: turngate.v1.UpdateHeldMessageRequest
+	(*UpdateHeldMessageResponse)(nil), // 20: turngate.v1.UpdateHeldMessageResponse
+	(*RemoveHeldMessageRequest)(nil),  // 21: turngate.v1.RemoveHeldMessageRequest
+	(*RemoveHeldMessageResponse)(nil), // 22: turngate.v1.RemoveHeldMessageResponse
+	(*ResumeQueueRequest)(nil),        // 23: turngate.v1.ResumeQueueRequest
+	(*ResumeQueueResponse)(nil),       // 24: turngate.v1.ResumeQueueResponse
+	(*WatchSessionRequest)(nil),       // 25: turngate.v1.WatchSessionRequest
+	(*WatchSessionResponse)(nil),      // 26: turngate.v1.WatchSessionResponse
+	(*SessionSnapshot)(nil),           // 27: turngate.v1.SessionSnapshot
+	(*TreeNode)(nil),                  // 28: turngate.v1.TreeNode
+	(*GetRunRequest)(nil),             // 29: turngate.v1.GetRunRequest
+	(*GetRunResponse)(nil),            // 30: turngate.v1.GetRunResponse
+	(*GetTreeRequest)(nil),            // 31: turngate.v1.GetTreeRequest
+	(*GetTreeResponse)(nil),           // 32: turngate.v1.GetTreeResponse
+	(*GetTranscriptRequest)(nil),      // 33: turngate.v1.GetTranscriptRequest
+	(*GetTranscriptResponse)(nil),     // 34: turngate.v1.GetTranscriptResponse
+	(*SelectBranchRequest)(nil),       // 35: turngate.v1.SelectBranchRequest
+	(*SelectBranchResponse)(nil),      // 36: turngate.v1.SelectBranchResponse
+	(*InteractionRef)(nil),            // 37: turngate.v1.InteractionRef
+	(*SettleToolCallRequest)(nil),     // 38: turngate.v1.SettleToolCallRequest
+	(*SettleToolCallResponse)(nil),    // 39: turngate.v1.SettleToolCallResponse
+	(*DecideApprovalRequest)(nil),     // 40: turngate.v1.DecideApprovalRequest
+	(*DecideApprovalResponse)(nil),    // 41: turngate.v1.DecideApprovalResponse
+	(*ReportUnhandledRequest)(nil),    // 42: turngate.v1.ReportUnhandledRequest
+	(*ReportUnhandledResponse)(nil),   // 43: turngate.v1.ReportUnhandledResponse
+	(*CancelInteractionRequest)(nil),  // 44: turngate.v1.CancelInteractionRequest
+	(*CancelInteractionResponse)(nil), // 45: turngate.v1.CancelInteractionResponse
+	(*ListGrantsRequest)(nil),         // 46: turngate.v1.ListGrantsRequest
+	(*ListGrantsResponse)(nil),        // 47: turngate.v1.ListGrantsResponse
+	(*RevokeGrantRequest)(nil),        // 48: turngate.v1.RevokeGrantRequest
+	(*RevokeGrantResponse)(nil),       // 49: turngate.v1.RevokeGrantResponse
+	(*GetInteractionRequest)(nil),     // 50: turngate.v1.GetInteractionRequest
+	(*GetInteractionResponse)(nil),    // 51: turngate.v1.GetInteractionResponse
+	(*InteractionFilter)(nil),         // 52: turngate.v1.InteractionFilter
+	(*ListInteractionsRequest)(nil),   // 53: turngate.v1.ListInteractionsRequest
+	(*ListInteractionsResponse)(nil),  // 54: turngate.v1.ListInteractionsResponse
+	(*WatchInteractionsRequest)(nil),  // 55: turngate.v1.WatchInteractionsRequest
+	(*WatchInteractionsResponse)(nil), // 56: turngate.v1.WatchInteractionsResponse
+	(*CancelRunRequest)(nil),          // 57: turngate.v1.CancelRunRequest
+	(*CancelRunResponse)(nil),         // 58: turngate.v1.CancelRunResponse
+	(*RegenerateRunRequest)(nil),      // 59: turngate.v1.RegenerateRunRequest
+	(*RegenerateRunResponse)(nil),     // 60: turngate.v1.RegenerateRunResponse
+	(*RetryRunRequest)(nil),           // 61: turngate.v1.RetryRunRequest
+	(*RetryRunResponse)(nil),          // 62: turngate.v1.RetryRunResponse
+	(*GetServerInfoRequest)(nil),      // 63: turngate.v1.GetServerInfoRequest
+	(*GetServerInfoResponse)(nil),     // 64: turngate.v1.GetServerInfoResponse
+	(*Limit)(nil),                     // 65: turngate.v1.Limit
+	nil,                               // 66: turngate.v1.ListSessionsRequest.LabelsEntry
+	nil,                               // 67: turngate.v1.InteractionFilter.LabelsEntry
+	(*SessionConfig)(nil),             // 68: turngate.v1.SessionConfig
+	(*Message)(nil),                   // 69: turngate.v1.Message
+	(*Session)(nil),                   // 70: turngate.v1.Session
+	(*Part)(nil),                      // 71: turngate.v1.Part
+	(OnBusy)(0),                       // 72: turngate.v1.OnBusy
+	(*HeldMessage)(nil),               // 73: turngate.v1.HeldMessage
+	(*QueuePause)(nil),                // 74: turngate.v1.QueuePause
+	(*SessionEvent)(nil),              // 75: turngate.v1.SessionEvent
+	(*Interaction)(nil),               // 76: turngate.v1.Interaction
+	(NodeKind)(0),                     // 77: turngate.v1.NodeKind
+	(*Run)(nil),                       // 78: turngate.v1.Run
+	(*structpb.Value)(nil),            // 79: google.protobuf.Value
+	(GrantScope)(0),                   // 80: turngate.v1.GrantScope
+	(InteractionState)(0),             // 81: turngate.v1.InteractionState
+	(*Grant)(nil),                     // 82: turngate.v1.Grant
+	(InteractionKind)(0),              // 83: turngate.v1.InteractionKind
+	(*timestamppb.Timestamp)(nil),     // 84: google.protobuf.Timestamp
 }
 var file_turngate_v1_broker_proto_depIdxs = []int32{
-	64, // 0: turngate.v1.CreateSessionRequest.config:type_name -> turngate.v1.SessionConfig
-	65, // 1: turngate.v1.CreateSessionRequest.messages:type_name -> turngate.v1.Message
-	66, // 2: turngate.v1.CreateSessionResponse.session:type_name -> turngate.v1.Session
-	66, // 3: turngate.v1.GetSessionResponse.session:type_name -> turngate.v1.Session
-	62, // 4: turngate.v1.ListSessionsRequest.labels:type_name -> turngate.v1.ListSessionsRequest.LabelsEntry
-	66, // 5: turngate.v1.ListSessionsResponse.sessions:type_name -> turngate.v1.Session
-	67, // 6: turngate.v1.SendMessageRequest.parts:type_name -> turngate.v1.Part
-	68, // 7: turngate.v1.SendMessageRequest.on_busy:type_name -> turngate.v1.OnBusy
+	68, // 0: turngate.v1.CreateSessionRequest.config:type_name -> turngate.v1.SessionConfig
+	69, // 1: turngate.v1.CreateSessionRequest.messages:type_name -> turngate.v1.Message
+	70, // 2: turngate.v1.CreateSessionResponse.session:type_name -> turngate.v1.Session
+	70, // 3: turngate.v1.GetSessionResponse.session:type_name -> turngate.v1.Session
+	66, // 4: turngate.v1.ListSessionsRequest.labels:type_name -> turngate.v1.ListSessionsRequest.LabelsEntry
+	70, // 5: turngate.v1.ListSessionsResponse.sessions:type_name -> turngate.v1.Session
+	71, // 6: turngate.v1.SendMessageRequest.parts:type_name -> turngate.v1.Part
+	72, // 7: turngate.v1.SendMessageRequest.on_busy:type_name -> turngate.v1.OnBusy
 	0,  // 8: turngate.v1.SendMessageResponse.outcome:type_name -> turngate.v1.SendOutcome
-	69, // 9: turngate.v1.SendMessageResponse.held:type_name -> turngate.v1.HeldMessage
-	69, // 10: turngate.v1.ListHeldMessagesResponse.messages:type_name -> turngate.v1.HeldMessage
-	70, // 11: turngate.v1.ListHeldMessagesResponse.queue_pause:type_name -> turngate.v1.QueuePause
-	67, // 12: turngate.v1.UpdateHeldMessageRequest.parts:type_name -> turngate.v1.Part
-	69, // 13: turngate.v1.UpdateHeldMessageResponse.held:type_name -> turngate.v1.HeldMessage
-	71, // 14: turngate.v1.WatchSessionResponse.events:type_name -> turngate.v1.SessionEvent
-	23, // 15: turngate.v1.WatchSessionResponse.snapshot:type_name -> turngate.v1.SessionSnapshot
-	66, // 16: turngate.v1.SessionSnapshot.session:type_name -> turngate.v1.Session
-	24, // 17: turngate.v1.SessionSnapshot.nodes:type_name -> turngate.v1.TreeNode
-	72, // 18: turngate.v1.SessionSnapshot.interactions:type_name -> turngate.v1.Interaction
-	69, // 19: turngate.v1.SessionSnapshot.held_messages:type_name -> turngate.v1.HeldMessage
-	65, // 20: turngate.v1.SessionSnapshot.open_messages:type_name -> turngate.v1.Message
-	65, // 21: turngate.v1.SessionSnapshot.messages:type_name -> turngate.v1.Message
-	73, // 22: turngate.v1.TreeNode.kind:type_name -> turngate.v1.NodeKind
-	65, // 23: turngate.v1.TreeNode.prompt:type_name -> turngate.v1.Message
-	74, // 24: turngate.v1.TreeNode.run:type_name -> turngate.v1.Run
-	74, // 25: turngate.v1.GetRunResponse.run:type_name -> turngate.v1.Run
-	72, // 26: turngate.v1.GetRunResponse.open_interactions:type_name -> turngate.v1.Interaction
-	24, // 27: turngate.v1.GetTreeResponse.nodes:type_name -> turngate.v1.TreeNode
-	65, // 28: turngate.v1.GetTranscriptResponse.messages:type_name -> turngate.v1.Message
-	33, // 29: turngate.v1.SettleToolCallRequest.interaction:type_name -> turngate.v1.InteractionRef
-	75, // 30: turngate.v1.SettleToolCallRequest.output:type_name -> google.protobuf.Value
-	33, // 31: turngate.v1.DecideApprovalRequest.interaction:type_name -> turngate.v1.InteractionRef
+	73, // 9: turngate.v1.SendMessageResponse.held:type_name -> turngate.v1.HeldMessage
+	73, // 10: turngate.v1.ListHeldMessagesResponse.messages:type_name -> turngate.v1.HeldMessage
+	74, // 11: turngate.v1.ListHeldMessagesResponse.queue_pause:type_name -> turngate.v1.QueuePause
+	71, // 12: turngate.v1.UpdateHeldMessageRequest.parts:type_name -> turngate.v1.Part
+	73, // 13: turngate.v1.UpdateHeldMessageResponse.held:type_name -> turngate.v1.HeldMessage
+	75, // 14: turngate.v1.WatchSessionResponse.events:type_name -> turngate.v1.SessionEvent
+	27, // 15: turngate.v1.WatchSessionResponse.snapshot:type_name -> turngate.v1.SessionSnapshot
+	70, // 16: turngate.v1.SessionSnapshot.session:type_name -> turngate.v1.Session
+	28, // 17: turngate.v1.SessionSnapshot.nodes:type_name -> turngate.v1.TreeNode
+	76, // 18: turngate.v1.SessionSnapshot.interactions:type_name -> turngate.v1.Interaction
+	73, // 19: turngate.v1.SessionSnapshot.held_messages:type_name -> turngate.v1.HeldMessage
+	69, // 20: turngate.v1.SessionSnapshot.open_messages:type_name -> turngate.v1.Message
+	69, // 21: turngate.v1.SessionSnapshot.messages:type_name -> turngate.v1.Message
+	77, // 22: turngate.v1.TreeNode.kind:type_name -> turngate.v1.NodeKind
+	69, // 23: turngate.v1.TreeNode.prompt:type_name -> turngate.v1.Message
+	78, // 24: turngate.v1.TreeNode.run:type_name -> turngate.v1.Run
+	78, // 25: turngate.v1.GetRunResponse.run:type_name -> turngate.v1.Run
+	76, // 26: turngate.v1.GetRunResponse.open_interactions:type_name -> turngate.v1.Interaction
+	28, // 27: turngate.v1.GetTreeResponse.nodes:type_name -> turngate.v1.TreeNode
+	69, // 28: turngate.v1.GetTranscriptResponse.messages:type_name -> turngate.v1.Message
+	37, // 29: turngate.v1.SettleToolCallRequest.interaction:type_name -> turngate.v1.InteractionRef
+	79, // 30: turngate.v1.SettleToolCallRequest.output:type_name -> google.protobuf.Value
+	37, // 31: turngate.v1.DecideApprovalRequest.interaction:type_name -> turngate.v1.InteractionRef
 	1,  // 32: turngate.v1.DecideApprovalRequest.decision:type_name -> turngate.v1.Decision
-	76, // 33: turngate.v1.DecideApprovalRequest.grant_scope:type_name -> turngate.v1.GrantScope
-	77, // 34: turngate.v1.DecideApprovalResponse.state:type_name -> turngate.v1.InteractionState
-	33, // 35: turngate.v1.ReportUnhandledRequest.interaction:type_name -> turngate.v1.InteractionRef
-	77, // 36: turngate.v1.ReportUnhandledResponse.state:type_name -> turngate.v1.InteractionState
-	33, // 37: turngate.v1.CancelInteractionRequest.interaction:type_name -> turngate.v1.InteractionRef
-	77, // 38: turngate.v1.CancelInteractionResponse.state:type_name -> turngate.v1.InteractionState
-	78, // 39: turngate.v1.ListGrantsResponse.grants:type_name -> turngate.v1.Grant
-	72, // 40: turngate.v1.GetInteractionResponse.interaction:type_name -> turngate.v1.Interaction
-	79, // 41: turngate.v1.InteractionFilter.kind:type_name -> turngate.v1.InteractionKind
-	63, // 42: turngate.v1.InteractionFilter.labels:type_name -> turngate.v1.InteractionFilter.LabelsEntry
-	48, // 43: turngate.v1.ListInteractionsRequest.filter:type_name -> turngate.v1.InteractionFilter
-	72, // 44: turngate.v1.ListInteractionsResponse.interactions:type_name -> turngate.v1.Interaction
-	48, // 45: turngate.v1.WatchInteractionsRequest.filter:type_name -> turngate.v1.InteractionFilter
-	72, // 46: turngate.v1.WatchInteractionsResponse.opened:type_name -> turngate.v1.Interaction
-	72, // 47: turngate.v1.WatchInteractionsResponse.closed:type_name -> turngate.v1.Interaction
+	80, // 33: turngate.v1.DecideApprovalRequest.grant_scope:type_name -> turngate.v1.GrantScope
+	81, // 34: turngate.v1.DecideApprovalResponse.state:type_name -> turngate.v1.InteractionState
+	37, // 35: turngate.v1.ReportUnhandledRequest.interaction:type_name -> turngate.v1.InteractionRef
+	81, // 36: turngate.v1.ReportUnhandledResponse.state:type_name -> turngate.v1.InteractionState
+	37, // 37: turngate.v1.CancelInteractionRequest.interaction:type_name -> turngate.v1.InteractionRef
+	81, // 38: turngate.v1.CancelInteractionResponse.state:type_name -> turngate.v1.InteractionState
+	82, // 39: turngate.v1.ListGrantsResponse.grants:type_name -> turngate.v1.Grant
+	76, // 40: turngate.v1.GetInteractionResponse.interaction:type_name -> turngate.v1.Interaction
+	83, // 41: turngate.v1.InteractionFilter.kind:type_name -> turngate.v1.InteractionKind
+	67, // 42: turngate.v1.InteractionFilter.labels:type_name -> turngate.v1.InteractionFilter.LabelsEntry
+	52, // 43: turngate.v1.ListInteractionsRequest.filter:type_name -> turngate.v1.InteractionFilter
+	76, // 44: turngate.v1.ListInteractionsResponse.interactions:type_name -> turngate.v1.Interaction
+	52, // 45: turngate.v1.WatchInteractionsRequest.filter:type_name -> turngate.v1.InteractionFilter
+	76, // 46: turngate.v1.WatchInteractionsResponse.opened:type_name -> turngate.v1.Interaction
+	76, // 47: turngate.v1.WatchInteractionsResponse.closed:type_name -> turngate.v1.Interaction
 	2,  // 48: turngate.v1.CancelRunRequest.held:type_name -> turngate.v1.HeldMessages
-	74, // 49: turngate.v1.CancelRunResponse.run:type_name -> turngate.v1.Run
-	74, // 50: turngate.v1.RegenerateRunResponse.run:type_name -> turngate.v1.Run
-	74, // 51: turngate.v1.RetryRunResponse.run:type_name -> turngate.v1.Run
-	61, // 52: turngate.v1.GetServerInfoResponse.limits:type_name -> turngate.v1.Limit
-	80, // 53: turngate.v1.GetServerInfoResponse.server_time:type_name -> google.protobuf.Timestamp
+	78, // 49: turngate.v1.CancelRunResponse.run:type_name -> turngate.v1.Run
+	78, // 50: turngate.v1.RegenerateRunResponse.run:type_name -> turngate.v1.Run
+	78, // 51: turngate.v1.RetryRunResponse.run:type_name -> turngate.v1.Run
+	65, // 52: turngate.v1.GetServerInfoResponse.limits:type_name -> turngate.v1.Limit
+	84, // 53: turngate.v1.GetServerInfoResponse.server_time:type_name -> google.protobuf.Timestamp
 	3,  // 54: turngate.v1.BrokerService.CreateSession:input_type -> turngate.v1.CreateSessionRequest
 	5,  // 55: turngate.v1.BrokerService.GetSession:input_type -> turngate.v1.GetSessionRequest
 	7,  // 56: turngate.v1.BrokerService.ListSessions:input_type -> turngate.v1.ListSessionsRequest
 	9,  // 57: turngate.v1.BrokerService.DeleteSession:input_type -> turngate.v1.DeleteSessionRequest
-	11, // 58: turngate.v1.BrokerService.SendMessage:input_type -> turngate.v1.SendMessageRequest
-	13, // 59: turngate.v1.BrokerService.ListHeldMessages:input_type -> turngate.v1.ListHeldMessagesRequest
-	15, // 60: turngate.v1.BrokerService.UpdateHeldMessage:input_type -> turngate.v1.UpdateHeldMessageRequest
-	17, // 61: turngate.v1.BrokerService.RemoveHeldMessage:input_type -> turngate.v1.RemoveHeldMessageRequest
-	19, // 62: turngate.v1.BrokerService.ResumeQueue:input_type -> turngate.v1.ResumeQueueRequest
-	21, // 63: turngate.v1.BrokerService.WatchSession:input_type -> turngate.v1.WatchSessionRequest
-	25, // 64: turngate.v1.BrokerService.GetRun:input_type -> turngate.v1.GetRunRequest
-	27, // 65: turngate.v1.BrokerService.GetTree:input_type -> turngate.v1.GetTreeRequest
-	29, // 66: turngate.v1.BrokerService.GetTranscript:input_type -> turngate.v1.GetTranscriptRequest
-	31, // 67: turngate.v1.BrokerService.SelectBranch:input_type -> turngate.v1.SelectBranchRequest
-	34, // 68: turngate.v1.BrokerService.SettleToolCall:input_type -> turngate.v1.SettleToolCallRequest
-	36, // 69: turngate.v1.BrokerService.DecideApproval:input_type -> turngate.v1.DecideApprovalRequest
-	38, // 70: turngate.v1.BrokerService.ReportUnhandled:input_type -> turngate.v1.ReportUnhandledRequest
-	40, // 71: turngate.v1.BrokerService.CancelInteraction:input_type -> turngate.v1.CancelInteractionRequest
-	42, // 72: turngate.v1.BrokerService.ListGrants:input_type -> turngate.v1.ListGrantsRequest
-	44, // 73: turngate.v1.BrokerService.RevokeGrant:input_type -> turngate.v1.RevokeGrantRequest
-	46, // 74: turngate.v1.BrokerService.GetInteraction:input_type -> turngate.v1.GetInteractionRequest
-	49, // 75: turngate.v1.BrokerService.ListInteractions:input_type -> turngate.v1.ListInteractionsRequest
-	51, // 76: turngate.v1.BrokerService.WatchInteractions:input_type -> turngate.v1.WatchInteractionsRequest
-	53, // 77: turngate.v1.BrokerService.CancelRun:input_type -> turngate.v1.CancelRunRequest
-	55, // 78: turngate.v1.BrokerService.RegenerateRun:input_type -> turngate.v1.RegenerateRunRequest
-	57, // 79: turngate.v1.BrokerService.RetryRun:input_type -> turngate.v1.RetryRunRequest
-	59, // 80: turngate.v1.BrokerService.GetServerInfo:input_type -> turngate.v1.GetServerInfoRequest
-	4,  // 81: turngate.v1.BrokerService.CreateSession:output_type -> turngate.v1.CreateSessionResponse
-	6,  // 82: turngate.v1.BrokerService.GetSession:output_type -> turngate.v1.GetSessionResponse
-	8,  // 83: turngate.v1.BrokerService.ListSessions:output_type -> turngate.v1.ListSessionsResponse
-	10, // 84: turngate.v1.BrokerService.DeleteSession:output_type -> turngate.v1.DeleteSessionResponse
-	12, // 85: turngate.v1.BrokerService.SendMessage:output_type -> turngate.v1.SendMessageResponse
-	14, // 86: turngate.v1.BrokerService.ListHeldMessages:output_type -> turngate.v1.ListHeldMessagesResponse
-	16, // 87: turngate.v1.BrokerService.UpdateHeldMessage:output_type -> turngate.v1.UpdateHeldMessageResponse
-	18, // 88: turngate.v1.BrokerService.RemoveHeldMessage:output_type -> turngate.v1.RemoveHeldMessageResponse
-	20, // 89: turngate.v1.BrokerService.ResumeQueue:output_type -> turngate.v1.ResumeQueueResponse
-	22, // 90: turngate.v1.BrokerService.WatchSession:output_type -> turngate.v1.WatchSessionResponse
-	26, // 91: turngate.v1.BrokerService.GetRun:output_type -> turngate.v1.GetRunResponse
-	28, // 92: turngate.v1.BrokerService.GetTree:output_type -> turngate.v1.GetTreeResponse
-	30, // 93: turngate.v1.BrokerService.GetTranscript:output_type -> turngate.v1.GetTranscriptResponse
-	32, // 94: turngate.v1.BrokerService.SelectBranch:output_type -> turngate.v1.SelectBranchResponse
-	35, // 95: turngate.v1.BrokerService.SettleToolCall:output_type -> turngate.v1.SettleToolCallResponse
-	37, // 96: turngate.v1.BrokerService.DecideApproval:output_type -> turngate.v1.DecideApprovalResponse
-	39, // 97: turngate.v1.BrokerService.ReportUnhandled:output_type -> turngate.v1.ReportUnhandledResponse
-	41, // 98: turngate.v1.BrokerService.CancelInteraction:output_type -> turngate.v1.CancelInteractionResponse
-	43, // 99: turngate.v1.BrokerService.ListGrants:output_type -> turngate.v1.ListGrantsResponse
-	45, // 100: turngate.v1.BrokerService.RevokeGrant:output_type -> turngate.v1.RevokeGrantResponse
-	47, // 101: turngate.v1.BrokerService.GetInteraction:output_type -> turngate.v1.GetInteractionResponse
-	50, // 102: turngate.v1.BrokerService.ListInteractions:output_type -> turngate.v1.ListInteractionsResponse
-	52, // 103: turngate.v1.BrokerService.WatchInteractions:output_type -> turngate.v1.WatchInteractionsResponse
-	54, // 104: turngate.v1.BrokerService.CancelRun:output_type -> turngate.v1.CancelRunResponse
-	56, // 105: turngate.v1.BrokerService.RegenerateRun:output_type -> turngate.v1.RegenerateRunResponse
-	58, // 106: turngate.v1.BrokerService.RetryRun:output_type -> turngate.v1.RetryRunResponse
-	60, // 107: turngate.v1.BrokerService.GetServerInfo:output_type -> turngate.v1.GetServerInfoResponse
-	81, // [81:108] is the sub-list for method output_type
-	54, // [54:81] is the sub-list for method input_type
+	11, // 58: turngate.v1.BrokerService.ExportSession:input_type -> turngate.v1.ExportSessionRequest
+	13, // 59: turngate.v1.BrokerService.ImportSession:input_type -> turngate.v1.ImportSessionRequest
+	15, // 60: turngate.v1.BrokerService.SendMessage:input_type -> turngate.v1.SendMessageRequest
+	17, // 61: turngate.v1.BrokerService.ListHeldMessages:input_type -> turngate.v1.ListHeldMessagesRequest
+	19, // 62: turngate.v1.BrokerService.UpdateHeldMessage:input_type -> turngate.v1.UpdateHeldMessageRequest
+	21, // 63: turngate.v1.BrokerService.RemoveHeldMessage:input_type -> turngate.v1.RemoveHeldMessageRequest
+	23, // 64: turngate.v1.BrokerService.ResumeQueue:input_type -> turngate.v1.ResumeQueueRequest
+	25, // 65: turngate.v1.BrokerService.WatchSession:input_type -> turngate.v1.WatchSessionRequest
+	29, // 66: turngate.v1.BrokerService.GetRun:input_type -> turngate.v1.GetRunRequest
+	31, // 67: turngate.v1.BrokerService.GetTree:input_type -> turngate.v1.GetTreeRequest
+	33, // 68: turngate.v1.BrokerService.GetTranscript:input_type -> turngate.v1.GetTranscriptRequest
+	35, // 69: turngate.v1.BrokerService.SelectBranch:input_type -> turngate.v1.SelectBranchRequest
+	38, // 70: turngate.v1.BrokerService.SettleToolCall:input_type -> turngate.v1.SettleToolCallRequest
+	40, // 71: turngate.v1.BrokerService.DecideApproval:input_type -> turngate.v1.DecideApprovalRequest
+	42, // 72: turngate.v1.BrokerService.ReportUnhandled:input_type -> turngate.v1.ReportUnhandledRequest
+	44, // 73: turngate.v1.BrokerService.CancelInteraction:input_type -> turngate.v1.CancelInteractionRequest
+	46, // 74: turngate.v1.BrokerService.ListGrants:input_type -> turngate.v1.ListGrantsRequest
+	48, // 75: turngate.v1.BrokerService.RevokeGrant:input_type -> turngate.v1.RevokeGrantRequest
+	50, // 76: turngate.v1.BrokerService.GetInteraction:input_type -> turngate.v1.GetInteractionRequest
+	53, // 77: turngate.v1.BrokerService.ListInteractions:input_type -> turngate.v1.ListInteractionsRequest
+	55, // 78: turngate.v1.BrokerService.WatchInteractions:input_type -> turngate.v1.WatchInteractionsRequest
+	57, // 79: turngate.v1.BrokerService.CancelRun:input_type -> turngate.v1.CancelRunRequest
+	59, // 80: turngate.v1.BrokerService.RegenerateRun:input_type -> turngate.v1.RegenerateRunRequest
+	61, // 81: turngate.v1.BrokerService.RetryRun:input_type -> turngate.v1.RetryRunRequest
+	63, // 82: turngate.v1.BrokerService.GetServerInfo:input_type -> turngate.v1.GetServerInfoRequest
+	4,  // 83: turngate.v1.BrokerService.CreateSession:output_type -> turngate.v1.CreateSessionResponse
+	6,  // 84: turngate.v1.BrokerService.GetSession:output_type -> turngate.v1.GetSessionResponse
+	8,  // 85: turngate.v1.BrokerService.ListSessions:output_type -> turngate.v1.ListSessionsResponse
+	10, // 86: turngate.v1.BrokerService.DeleteSession:output_type -> turngate.v1.DeleteSessionResponse
+	12, // 87: turngate.v1.BrokerService.ExportSession:output_type -> turngate.v1.ExportSessionResponse
+	14, // 88: turngate.v1.BrokerService.ImportSession:output_type -> turngate.v1.ImportSessionResponse
+	16, // 89: turngate.v1.BrokerService.SendMessage:output_type -> turngate.v1.SendMessageResponse
+	18, // 90: turngate.v1.BrokerService.ListHeldMessages:output_type -> turngate.v1.ListHeldMessagesResponse
+	20, // 91: turngate.v1.BrokerService.UpdateHeldMessage:output_type -> turngate.v1.UpdateHeldMessageResponse
+	22, // 92: turngate.v1.BrokerService.RemoveHeldMessage:output_type -> turngate.v1.RemoveHeldMessageResponse
+	24, // 93: turngate.v1.BrokerService.ResumeQueue:output_type -> turngate.v1.ResumeQueueResponse
+	26, // 94: turngate.v1.BrokerService.WatchSession:output_type -> turngate.v1.WatchSessionResponse
+	30, // 95: turngate.v1.BrokerService.GetRun:output_type -> turngate.v1.GetRunResponse
+	32, // 96: turngate.v1.BrokerService.GetTree:output_type -> turngate.v1.GetTreeResponse
+	34, // 97: turngate.v1.BrokerService.GetTranscript:output_type -> turngate.v1.GetTranscriptResponse
+	36, // 98: turngate.v1.BrokerService.SelectBranch:output_type -> turngate.v1.SelectBranchResponse
+	39, // 99: turngate.v1.BrokerService.SettleToolCall:output_type -> turngate.v1.SettleToolCallResponse
+	41, // 100: turngate.v1.BrokerService.DecideApproval:output_type -> turngate.v1.DecideApprovalResponse
+	43, // 101: turngate.v1.BrokerService.ReportUnhandled:output_type -> turngate.v1.ReportUnhandledResponse
+	45, // 102: turngate.v1.BrokerService.CancelInteraction:output_type -> turngate.v1.CancelInteractionResponse
+	47, // 103: turngate.v1.BrokerService.ListGrants:output_type -> turngate.v1.ListGrantsResponse
+	49, // 104: turngate.v1.BrokerService.RevokeGrant:output_type -> turngate.v1.RevokeGrantResponse
+	51, // 105: turngate.v1.BrokerService.GetInteraction:output_type -> turngate.v1.GetInteractionResponse
+	54, // 106: turngate.v1.BrokerService.ListInteractions:output_type -> turngate.v1.ListInteractionsResponse
+	56, // 107: turngate.v1.BrokerService.WatchInteractions:output_type -> turngate.v1.WatchInteractionsResponse
+	58, // 108: turngate.v1.BrokerService.CancelRun:output_type -> turngate.v1.CancelRunResponse
+	60, // 109: turngate.v1.BrokerService.RegenerateRun:output_type -> turngate.v1.RegenerateRunResponse
+	62, // 110: turngate.v1.BrokerService.RetryRun:output_type -> turngate.v1.RetryRunResponse
+	64, // 111: turngate.v1.BrokerService.GetServerInfo:output_type -> turngate.v1.GetServerInfoResponse
+	83, // [83:112] is the sub-list for method output_type
+	54, // [54:83] is the sub-list for method input_type
 	54, // [54:54] is the sub-list for extension type_name
 	54, // [54:54] is the sub-list for extension extendee
 	0,  // [0:54] is the sub-list for field type_name
@@ -4861,12 +5098,12 @@ func file_turngate_v1_broker_proto_init() {
 	file_turngate_v1_message_proto_init()
 	file_turngate_v1_run_proto_init()
 	file_turngate_v1_session_proto_init()
-	file_turngate_v1_broker_proto_msgTypes[22].OneofWrappers = []any{
+	file_turngate_v1_broker_proto_msgTypes[26].OneofWrappers = []any{
 		(*GetRunRequest_RunId)(nil),
 		(*GetRunRequest_MessageId)(nil),
 		(*GetRunRequest_InteractionId)(nil),
 	}
-	file_turngate_v1_broker_proto_msgTypes[31].OneofWrappers = []any{
+	file_turngate_v1_broker_proto_msgTypes[35].OneofWrappers = []any{
 		(*SettleToolCallRequest_OutputJson)(nil),
 		(*SettleToolCallRequest_Output)(nil),
 		(*SettleToolCallRequest_ErrorText)(nil),
@@ -4877,7 +5114,7 @@ func file_turngate_v1_broker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_turngate_v1_broker_proto_rawDesc), len(file_turngate_v1_broker_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   61,
+			NumMessages:   65,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

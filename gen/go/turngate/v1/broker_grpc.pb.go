@@ -41,6 +41,8 @@ const (
 	BrokerService_GetSession_FullMethodName        = "/turngate.v1.BrokerService/GetSession"
 	BrokerService_ListSessions_FullMethodName      = "/turngate.v1.BrokerService/ListSessions"
 	BrokerService_DeleteSession_FullMethodName     = "/turngate.v1.BrokerService/DeleteSession"
+	BrokerService_ExportSession_FullMethodName     = "/turngate.v1.BrokerService/ExportSession"
+	BrokerService_ImportSession_FullMethodName     = "/turngate.v1.BrokerService/ImportSession"
 	BrokerService_SendMessage_FullMethodName       = "/turngate.v1.BrokerService/SendMessage"
 	BrokerService_ListHeldMessages_FullMethodName  = "/turngate.v1.BrokerService/ListHeldMessages"
 	BrokerService_UpdateHeldMessage_FullMethodName = "/turngate.v1.BrokerService/UpdateHeldMessage"
@@ -81,6 +83,18 @@ type BrokerServiceClient interface {
 	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
 	// Deletes a session: open runs are cancelled first, its content is gone, a tombstone stays.
 	DeleteSession(ctx context.Context, in *DeleteSessionRequest, opts ...grpc.CallOption) (*DeleteSessionResponse, error)
+	// Streams a session as a file: newline-delimited JSON, cut into pieces anywhere. The first line is an object
+	// with `format` ("turngate.session"), `version` (1), `sessionId`, `tenantId` and `events`, the number of the
+	// lines that follow. Each of these is a `SessionEvent` in protobuf's JSON form, without the deltas of text.
+	// Messages that were being written are not in it.
+	ExportSession(ctx context.Context, in *ExportSessionRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportSessionResponse], error)
+	// Makes a session of an exported file, with the same nodes, messages, calls and interactions under the same
+	// ids: the same tree and transcript (rule P3; needs the scope `admin`). Parked runs stay parked, and their
+	// open questions can be answered. Runs that were under way fail (`RUN_FAILURE_REASON_IMPORTED`); nothing
+	// starts by itself. Imported answers and decisions are history: they grant and fulfil nothing. The last event
+	// is `session_imported`. Errors: `PERMISSION_DENIED`, `SESSION_ID_TAKEN`; `INVALID_FIELD` for a file that is
+	// none or does not fit together, with the line.
+	ImportSession(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportSessionRequest, ImportSessionResponse], error)
 	// Sends a user message, also as an edit of an earlier one. It enters at once, and a run starts, or it is
 	// held by the queue gate (rule G1). Errors: `SESSION_BUSY`, `MESSAGE_ID_TAKEN`, `NODE_NOT_FOUND`,
 	// `NOT_A_PROMPT`.
@@ -198,6 +212,38 @@ func (c *brokerServiceClient) DeleteSession(ctx context.Context, in *DeleteSessi
 	return out, nil
 }
 
+func (c *brokerServiceClient) ExportSession(ctx context.Context, in *ExportSessionRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportSessionResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &BrokerService_ServiceDesc.Streams[0], BrokerService_ExportSession_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ExportSessionRequest, ExportSessionResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type BrokerService_ExportSessionClient = grpc.ServerStreamingClient[ExportSessionResponse]
+
+func (c *brokerServiceClient) ImportSession(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportSessionRequest, ImportSessionResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &BrokerService_ServiceDesc.Streams[1], BrokerService_ImportSession_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ImportSessionRequest, ImportSessionResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type BrokerService_ImportSessionClient = grpc.ClientStreamingClient[ImportSessionRequest, ImportSessionResponse]
+
 func (c *brokerServiceClient) SendMessage(ctx context.Context, in *SendMessageRequest, opts ...grpc.CallOption) (*SendMessageResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(SendMessageResponse)
@@ -250,7 +296,7 @@ func (c *brokerServiceClient) ResumeQueue(ctx context.Context, in *ResumeQueueRe
 
 func (c *brokerServiceClient) WatchSession(ctx context.Context, in *WatchSessionRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchSessionResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &BrokerService_ServiceDesc.Streams[0], BrokerService_WatchSession_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &BrokerService_ServiceDesc.Streams[2], BrokerService_WatchSession_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -389,7 +435,7 @@ func (c *brokerServiceClient) ListInteractions(ctx context.Context, in *ListInte
 
 func (c *brokerServiceClient) WatchInteractions(ctx context.Context, in *WatchInteractionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchInteractionsResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &BrokerService_ServiceDesc.Streams[1], BrokerService_WatchInteractions_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &BrokerService_ServiceDesc.Streams[3], BrokerService_WatchInteractions_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -461,6 +507,18 @@ type BrokerServiceServer interface {
 	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
 	// Deletes a session: open runs are cancelled first, its content is gone, a tombstone stays.
 	DeleteSession(context.Context, *DeleteSessionRequest) (*DeleteSessionResponse, error)
+	// Streams a session as a file: newline-delimited JSON, cut into pieces anywhere. The first line is an object
+	// with `format` ("turngate.session"), `version` (1), `sessionId`, `tenantId` and `events`, the number of the
+	// lines that follow. Each of these is a `SessionEvent` in protobuf's JSON form, without the deltas of text.
+	// Messages that were being written are not in it.
+	ExportSession(*ExportSessionRequest, grpc.ServerStreamingServer[ExportSessionResponse]) error
+	// Makes a session of an exported file, with the same nodes, messages, calls and interactions under the same
+	// ids: the same tree and transcript (rule P3; needs the scope `admin`). Parked runs stay parked, and their
+	// open questions can be answered. Runs that were under way fail (`RUN_FAILURE_REASON_IMPORTED`); nothing
+	// starts by itself. Imported answers and decisions are history: they grant and fulfil nothing. The last event
+	// is `session_imported`. Errors: `PERMISSION_DENIED`, `SESSION_ID_TAKEN`; `INVALID_FIELD` for a file that is
+	// none or does not fit together, with the line.
+	ImportSession(grpc.ClientStreamingServer[ImportSessionRequest, ImportSessionResponse]) error
 	// Sends a user message, also as an edit of an earlier one. It enters at once, and a run starts, or it is
 	// held by the queue gate (rule G1). Errors: `SESSION_BUSY`, `MESSAGE_ID_TAKEN`, `NODE_NOT_FOUND`,
 	// `NOT_A_PROMPT`.
@@ -549,6 +607,12 @@ func (UnimplementedBrokerServiceServer) ListSessions(context.Context, *ListSessi
 }
 func (UnimplementedBrokerServiceServer) DeleteSession(context.Context, *DeleteSessionRequest) (*DeleteSessionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteSession not implemented")
+}
+func (UnimplementedBrokerServiceServer) ExportSession(*ExportSessionRequest, grpc.ServerStreamingServer[ExportSessionResponse]) error {
+	return status.Error(codes.Unimplemented, "method ExportSession not implemented")
+}
+func (UnimplementedBrokerServiceServer) ImportSession(grpc.ClientStreamingServer[ImportSessionRequest, ImportSessionResponse]) error {
+	return status.Error(codes.Unimplemented, "method ImportSession not implemented")
 }
 func (UnimplementedBrokerServiceServer) SendMessage(context.Context, *SendMessageRequest) (*SendMessageResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SendMessage not implemented")
@@ -711,6 +775,24 @@ func _BrokerService_DeleteSession_Handler(srv interface{}, ctx context.Context, 
 	}
 	return interceptor(ctx, in, info, handler)
 }
+
+func _BrokerService_ExportSession_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ExportSessionRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(BrokerServiceServer).ExportSession(m, &grpc.GenericServerStream[ExportSessionRequest, ExportSessionResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type BrokerService_ExportSessionServer = grpc.ServerStreamingServer[ExportSessionResponse]
+
+func _BrokerService_ImportSession_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(BrokerServiceServer).ImportSession(&grpc.GenericServerStream[ImportSessionRequest, ImportSessionResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type BrokerService_ImportSessionServer = grpc.ClientStreamingServer[ImportSessionRequest, ImportSessionResponse]
 
 func _BrokerService_SendMessage_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(SendMessageRequest)
@@ -1221,6 +1303,16 @@ var BrokerService_ServiceDesc = grpc.ServiceDesc{
 		},
 	},
 	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "ExportSession",
+			Handler:       _BrokerService_ExportSession_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "ImportSession",
+			Handler:       _BrokerService_ImportSession_Handler,
+			ClientStreams: true,
+		},
 		{
 			StreamName:    "WatchSession",
 			Handler:       _BrokerService_WatchSession_Handler,

@@ -180,6 +180,7 @@ type SessionEvent struct {
 	//	*SessionEvent_GrantRevoked
 	//	*SessionEvent_SessionDeleted
 	//	*SessionEvent_HoldChanged
+	//	*SessionEvent_SessionImported
 	Event         isSessionEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -473,6 +474,15 @@ func (x *SessionEvent) GetHoldChanged() *HoldChanged {
 	return nil
 }
 
+func (x *SessionEvent) GetSessionImported() *SessionImported {
+	if x != nil {
+		if x, ok := x.Event.(*SessionEvent_SessionImported); ok {
+			return x.SessionImported
+		}
+	}
+	return nil
+}
+
 type isSessionEvent_Event interface {
 	isSessionEvent_Event()
 }
@@ -597,6 +607,11 @@ type SessionEvent_HoldChanged struct {
 	HoldChanged *HoldChanged `protobuf:"bytes,33,opt,name=hold_changed,json=holdChanged,proto3,oneof"`
 }
 
+type SessionEvent_SessionImported struct {
+	// The session was imported: what comes before is history.
+	SessionImported *SessionImported `protobuf:"bytes,34,opt,name=session_imported,json=sessionImported,proto3,oneof"`
+}
+
 func (*SessionEvent_SessionCreated) isSessionEvent_Event() {}
 
 func (*SessionEvent_PromptAdded) isSessionEvent_Event() {}
@@ -644,6 +659,8 @@ func (*SessionEvent_GrantRevoked) isSessionEvent_Event() {}
 func (*SessionEvent_SessionDeleted) isSessionEvent_Event() {}
 
 func (*SessionEvent_HoldChanged) isSessionEvent_Event() {}
+
+func (*SessionEvent_SessionImported) isSessionEvent_Event() {}
 
 // The session began. Its first messages follow as events of their own.
 type SessionCreated struct {
@@ -2197,6 +2214,62 @@ func (x *GrantRevoked) GetGrantId() string {
 	return ""
 }
 
+// The session was imported. All events before this one happened elsewhere and came with the import, but for
+// the ends of runs that were under way there. Results and answers among them are marked `imported`.
+type SessionImported struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The session's id where it was exported.
+	SourceSessionId string `protobuf:"bytes,1,opt,name=source_session_id,json=sourceSessionId,proto3" json:"source_session_id,omitempty"`
+	// The tenant there.
+	SourceTenantId string `protobuf:"bytes,2,opt,name=source_tenant_id,json=sourceTenantId,proto3" json:"source_tenant_id,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *SessionImported) Reset() {
+	*x = SessionImported{}
+	mi := &file_turngate_v1_event_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SessionImported) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SessionImported) ProtoMessage() {}
+
+func (x *SessionImported) ProtoReflect() protoreflect.Message {
+	mi := &file_turngate_v1_event_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SessionImported.ProtoReflect.Descriptor instead.
+func (*SessionImported) Descriptor() ([]byte, []int) {
+	return file_turngate_v1_event_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *SessionImported) GetSourceSessionId() string {
+	if x != nil {
+		return x.SourceSessionId
+	}
+	return ""
+}
+
+func (x *SessionImported) GetSourceTenantId() string {
+	if x != nil {
+		return x.SourceTenantId
+	}
+	return ""
+}
+
 // The session was deleted. Its content is gone.
 type SessionDeleted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2206,7 +2279,7 @@ type SessionDeleted struct {
 
 func (x *SessionDeleted) Reset() {
 	*x = SessionDeleted{}
-	mi := &file_turngate_v1_event_proto_msgTypes[25]
+	mi := &file_turngate_v1_event_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2218,7 +2291,7 @@ func (x *SessionDeleted) String() string {
 func (*SessionDeleted) ProtoMessage() {}
 
 func (x *SessionDeleted) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_event_proto_msgTypes[25]
+	mi := &file_turngate_v1_event_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2231,14 +2304,14 @@ func (x *SessionDeleted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionDeleted.ProtoReflect.Descriptor instead.
 func (*SessionDeleted) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_event_proto_rawDescGZIP(), []int{25}
+	return file_turngate_v1_event_proto_rawDescGZIP(), []int{26}
 }
 
 var File_turngate_v1_event_proto protoreflect.FileDescriptor
 
 const file_turngate_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"\x17turngate/v1/event.proto\x12\vturngate.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dturngate/v1/interaction.proto\x1a\x19turngate/v1/message.proto\x1a\x15turngate/v1/run.proto\x1a\x19turngate/v1/session.proto\"\xe9\x0e\n" +
+	"\x17turngate/v1/event.proto\x12\vturngate.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dturngate/v1/interaction.proto\x1a\x19turngate/v1/message.proto\x1a\x15turngate/v1/run.proto\x1a\x19turngate/v1/session.proto\"\xb4\x0f\n" +
 	"\fSessionEvent\x12\x1a\n" +
 	"\bposition\x18\x01 \x01(\x03R\bposition\x12;\n" +
 	"\vcreate_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -2273,7 +2346,8 @@ const file_turngate_v1_event_proto_rawDesc = "" +
 	"\fnotice_added\x18\x1e \x01(\v2\x18.turngate.v1.NoticeAddedH\x00R\vnoticeAdded\x12@\n" +
 	"\rgrant_revoked\x18\x1f \x01(\v2\x19.turngate.v1.GrantRevokedH\x00R\fgrantRevoked\x12F\n" +
 	"\x0fsession_deleted\x18  \x01(\v2\x1b.turngate.v1.SessionDeletedH\x00R\x0esessionDeleted\x12=\n" +
-	"\fhold_changed\x18! \x01(\v2\x18.turngate.v1.HoldChangedH\x00R\vholdChangedB\a\n" +
+	"\fhold_changed\x18! \x01(\v2\x18.turngate.v1.HoldChangedH\x00R\vholdChanged\x12I\n" +
+	"\x10session_imported\x18\" \x01(\v2\x1c.turngate.v1.SessionImportedH\x00R\x0fsessionImportedB\a\n" +
 	"\x05event\"@\n" +
 	"\x0eSessionCreated\x12.\n" +
 	"\asession\x18\x01 \x01(\v2\x14.turngate.v1.SessionR\asession\"\xc2\x01\n" +
@@ -2383,7 +2457,10 @@ const file_turngate_v1_event_proto_rawDesc = "" +
 	"\x0einteraction_id\x18\x01 \x01(\tR\rinteractionId\x126\n" +
 	"\x06notice\x18\x02 \x01(\x0e2\x1e.turngate.v1.InteractionNoticeR\x06notice\")\n" +
 	"\fGrantRevoked\x12\x19\n" +
-	"\bgrant_id\x18\x01 \x01(\tR\agrantId\"\x10\n" +
+	"\bgrant_id\x18\x01 \x01(\tR\agrantId\"g\n" +
+	"\x0fSessionImported\x12*\n" +
+	"\x11source_session_id\x18\x01 \x01(\tR\x0fsourceSessionId\x12(\n" +
+	"\x10source_tenant_id\x18\x02 \x01(\tR\x0esourceTenantId\"\x10\n" +
 	"\x0eSessionDeleted*o\n" +
 	"\tActorKind\x12\x1a\n" +
 	"\x16ACTOR_KIND_UNSPECIFIED\x10\x00\x12\x18\n" +
@@ -2409,7 +2486,7 @@ func file_turngate_v1_event_proto_rawDescGZIP() []byte {
 }
 
 var file_turngate_v1_event_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_turngate_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_turngate_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_turngate_v1_event_proto_goTypes = []any{
 	(ActorKind)(0),                // 0: turngate.v1.ActorKind
 	(TextKind)(0),                 // 1: turngate.v1.TextKind
@@ -2438,27 +2515,28 @@ var file_turngate_v1_event_proto_goTypes = []any{
 	(*InteractionClosed)(nil),     // 24: turngate.v1.InteractionClosed
 	(*NoticeAdded)(nil),           // 25: turngate.v1.NoticeAdded
 	(*GrantRevoked)(nil),          // 26: turngate.v1.GrantRevoked
-	(*SessionDeleted)(nil),        // 27: turngate.v1.SessionDeleted
-	(*timestamppb.Timestamp)(nil), // 28: google.protobuf.Timestamp
-	(*Session)(nil),               // 29: turngate.v1.Session
-	(*Message)(nil),               // 30: turngate.v1.Message
-	(*HeldMessage)(nil),           // 31: turngate.v1.HeldMessage
-	(HoldReason)(0),               // 32: turngate.v1.HoldReason
-	(*QueuePause)(nil),            // 33: turngate.v1.QueuePause
-	(*Run)(nil),                   // 34: turngate.v1.Run
-	(RunState)(0),                 // 35: turngate.v1.RunState
-	(*RunFailure)(nil),            // 36: turngate.v1.RunFailure
-	(RunChangeCause)(0),           // 37: turngate.v1.RunChangeCause
-	(*RenderHint)(nil),            // 38: turngate.v1.RenderHint
-	(*ToolResult)(nil),            // 39: turngate.v1.ToolResult
-	(*Interaction)(nil),           // 40: turngate.v1.Interaction
-	(*Answer)(nil),                // 41: turngate.v1.Answer
-	(InteractionState)(0),         // 42: turngate.v1.InteractionState
-	(ResultKind)(0),               // 43: turngate.v1.ResultKind
-	(InteractionNotice)(0),        // 44: turngate.v1.InteractionNotice
+	(*SessionImported)(nil),       // 27: turngate.v1.SessionImported
+	(*SessionDeleted)(nil),        // 28: turngate.v1.SessionDeleted
+	(*timestamppb.Timestamp)(nil), // 29: google.protobuf.Timestamp
+	(*Session)(nil),               // 30: turngate.v1.Session
+	(*Message)(nil),               // 31: turngate.v1.Message
+	(*HeldMessage)(nil),           // 32: turngate.v1.HeldMessage
+	(HoldReason)(0),               // 33: turngate.v1.HoldReason
+	(*QueuePause)(nil),            // 34: turngate.v1.QueuePause
+	(*Run)(nil),                   // 35: turngate.v1.Run
+	(RunState)(0),                 // 36: turngate.v1.RunState
+	(*RunFailure)(nil),            // 37: turngate.v1.RunFailure
+	(RunChangeCause)(0),           // 38: turngate.v1.RunChangeCause
+	(*RenderHint)(nil),            // 39: turngate.v1.RenderHint
+	(*ToolResult)(nil),            // 40: turngate.v1.ToolResult
+	(*Interaction)(nil),           // 41: turngate.v1.Interaction
+	(*Answer)(nil),                // 42: turngate.v1.Answer
+	(InteractionState)(0),         // 43: turngate.v1.InteractionState
+	(ResultKind)(0),               // 44: turngate.v1.ResultKind
+	(InteractionNotice)(0),        // 45: turngate.v1.InteractionNotice
 }
 var file_turngate_v1_event_proto_depIdxs = []int32{
-	28, // 0: turngate.v1.SessionEvent.create_time:type_name -> google.protobuf.Timestamp
+	29, // 0: turngate.v1.SessionEvent.create_time:type_name -> google.protobuf.Timestamp
 	0,  // 1: turngate.v1.SessionEvent.actor_kind:type_name -> turngate.v1.ActorKind
 	3,  // 2: turngate.v1.SessionEvent.session_created:type_name -> turngate.v1.SessionCreated
 	4,  // 3: turngate.v1.SessionEvent.prompt_added:type_name -> turngate.v1.PromptAdded
@@ -2482,33 +2560,34 @@ var file_turngate_v1_event_proto_depIdxs = []int32{
 	24, // 21: turngate.v1.SessionEvent.interaction_closed:type_name -> turngate.v1.InteractionClosed
 	25, // 22: turngate.v1.SessionEvent.notice_added:type_name -> turngate.v1.NoticeAdded
 	26, // 23: turngate.v1.SessionEvent.grant_revoked:type_name -> turngate.v1.GrantRevoked
-	27, // 24: turngate.v1.SessionEvent.session_deleted:type_name -> turngate.v1.SessionDeleted
+	28, // 24: turngate.v1.SessionEvent.session_deleted:type_name -> turngate.v1.SessionDeleted
 	6,  // 25: turngate.v1.SessionEvent.hold_changed:type_name -> turngate.v1.HoldChanged
-	29, // 26: turngate.v1.SessionCreated.session:type_name -> turngate.v1.Session
-	30, // 27: turngate.v1.PromptAdded.message:type_name -> turngate.v1.Message
-	31, // 28: turngate.v1.MessageHeld.held:type_name -> turngate.v1.HeldMessage
-	32, // 29: turngate.v1.HoldChanged.reason:type_name -> turngate.v1.HoldReason
-	33, // 30: turngate.v1.QueuePaused.pause:type_name -> turngate.v1.QueuePause
-	34, // 31: turngate.v1.RunCreated.run:type_name -> turngate.v1.Run
-	12, // 32: turngate.v1.RunCreated.inherited_results:type_name -> turngate.v1.InheritedResult
-	35, // 33: turngate.v1.RunStateChanged.state:type_name -> turngate.v1.RunState
-	36, // 34: turngate.v1.RunStateChanged.failure:type_name -> turngate.v1.RunFailure
-	37, // 35: turngate.v1.RunStateChanged.cause:type_name -> turngate.v1.RunChangeCause
-	1,  // 36: turngate.v1.TextDelta.kind:type_name -> turngate.v1.TextKind
-	30, // 37: turngate.v1.MessageCompleted.message:type_name -> turngate.v1.Message
-	38, // 38: turngate.v1.RenderHintAdded.hint:type_name -> turngate.v1.RenderHint
-	39, // 39: turngate.v1.ToolResultAdded.result:type_name -> turngate.v1.ToolResult
-	40, // 40: turngate.v1.InteractionOpened.interaction:type_name -> turngate.v1.Interaction
-	41, // 41: turngate.v1.AnswerAdded.answer:type_name -> turngate.v1.Answer
-	42, // 42: turngate.v1.AnswerAdded.state:type_name -> turngate.v1.InteractionState
-	42, // 43: turngate.v1.InteractionClosed.state:type_name -> turngate.v1.InteractionState
-	43, // 44: turngate.v1.InteractionClosed.reason:type_name -> turngate.v1.ResultKind
-	44, // 45: turngate.v1.NoticeAdded.notice:type_name -> turngate.v1.InteractionNotice
-	46, // [46:46] is the sub-list for method output_type
-	46, // [46:46] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	27, // 26: turngate.v1.SessionEvent.session_imported:type_name -> turngate.v1.SessionImported
+	30, // 27: turngate.v1.SessionCreated.session:type_name -> turngate.v1.Session
+	31, // 28: turngate.v1.PromptAdded.message:type_name -> turngate.v1.Message
+	32, // 29: turngate.v1.MessageHeld.held:type_name -> turngate.v1.HeldMessage
+	33, // 30: turngate.v1.HoldChanged.reason:type_name -> turngate.v1.HoldReason
+	34, // 31: turngate.v1.QueuePaused.pause:type_name -> turngate.v1.QueuePause
+	35, // 32: turngate.v1.RunCreated.run:type_name -> turngate.v1.Run
+	12, // 33: turngate.v1.RunCreated.inherited_results:type_name -> turngate.v1.InheritedResult
+	36, // 34: turngate.v1.RunStateChanged.state:type_name -> turngate.v1.RunState
+	37, // 35: turngate.v1.RunStateChanged.failure:type_name -> turngate.v1.RunFailure
+	38, // 36: turngate.v1.RunStateChanged.cause:type_name -> turngate.v1.RunChangeCause
+	1,  // 37: turngate.v1.TextDelta.kind:type_name -> turngate.v1.TextKind
+	31, // 38: turngate.v1.MessageCompleted.message:type_name -> turngate.v1.Message
+	39, // 39: turngate.v1.RenderHintAdded.hint:type_name -> turngate.v1.RenderHint
+	40, // 40: turngate.v1.ToolResultAdded.result:type_name -> turngate.v1.ToolResult
+	41, // 41: turngate.v1.InteractionOpened.interaction:type_name -> turngate.v1.Interaction
+	42, // 42: turngate.v1.AnswerAdded.answer:type_name -> turngate.v1.Answer
+	43, // 43: turngate.v1.AnswerAdded.state:type_name -> turngate.v1.InteractionState
+	43, // 44: turngate.v1.InteractionClosed.state:type_name -> turngate.v1.InteractionState
+	44, // 45: turngate.v1.InteractionClosed.reason:type_name -> turngate.v1.ResultKind
+	45, // 46: turngate.v1.NoticeAdded.notice:type_name -> turngate.v1.InteractionNotice
+	47, // [47:47] is the sub-list for method output_type
+	47, // [47:47] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_turngate_v1_event_proto_init() }
@@ -2545,6 +2624,7 @@ func file_turngate_v1_event_proto_init() {
 		(*SessionEvent_GrantRevoked)(nil),
 		(*SessionEvent_SessionDeleted)(nil),
 		(*SessionEvent_HoldChanged)(nil),
+		(*SessionEvent_SessionImported)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2552,7 +2632,7 @@ func file_turngate_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_turngate_v1_event_proto_rawDesc), len(file_turngate_v1_event_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   26,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

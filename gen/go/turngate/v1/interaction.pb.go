@@ -598,7 +598,9 @@ type Answer struct {
 	// or the run that a decision continues.
 	RunId string `protobuf:"bytes,10,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// The client's own reference, echoed.
-	ClientRef     string `protobuf:"bytes,11,opt,name=client_ref,json=clientRef,proto3" json:"client_ref,omitempty"`
+	ClientRef string `protobuf:"bytes,11,opt,name=client_ref,json=clientRef,proto3" json:"client_ref,omitempty"`
+	// True: it came with an import. It is history: it grants and fulfils nothing (rule P3).
+	Imported      bool `protobuf:"varint,12,opt,name=imported,proto3" json:"imported,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -723,6 +725,13 @@ func (x *Answer) GetClientRef() string {
 	return ""
 }
 
+func (x *Answer) GetImported() bool {
+	if x != nil {
+		return x.Imported
+	}
+	return false
+}
+
 type isAnswer_Content interface {
 	isAnswer_Content()
 }
@@ -786,7 +795,7 @@ const file_turngate_v1_interaction_proto_rawDesc = "" +
 	"\x04link\x18\x15 \x01(\tR\x04link\x126\n" +
 	"\x06notice\x18\x16 \x01(\x0e2\x1e.turngate.v1.InteractionNoticeR\x06notice\x12&\n" +
 	"\x0fwaiting_run_ids\x18\x17 \x03(\tR\rwaitingRunIds\x12,\n" +
-	"\x12on_selected_branch\x18\x18 \x01(\bR\x10onSelectedBranch\"\xfa\x02\n" +
+	"\x12on_selected_branch\x18\x18 \x01(\bR\x10onSelectedBranch\"\x96\x03\n" +
 	"\x06Answer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06author\x18\x02 \x01(\tR\x06author\x12\x16\n" +
@@ -804,7 +813,8 @@ const file_turngate_v1_interaction_proto_rawDesc = "" +
 	"\x06run_id\x18\n" +
 	" \x01(\tR\x05runId\x12\x1d\n" +
 	"\n" +
-	"client_ref\x18\v \x01(\tR\tclientRefB\t\n" +
+	"client_ref\x18\v \x01(\tR\tclientRef\x12\x1a\n" +
+	"\bimported\x18\f \x01(\bR\bimportedB\t\n" +
 	"\acontent*t\n" +
 	"\x0fInteractionKind\x12 \n" +
 	"\x1cINTERACTION_KIND_UNSPECIFIED\x10\x00\x12 \n" +

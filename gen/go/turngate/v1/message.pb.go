@@ -838,7 +838,9 @@ type ToolResult struct {
 	// The answer in that interaction; empty unless a client answered.
 	AnswerId string `protobuf:"bytes,6,opt,name=answer_id,json=answerId,proto3" json:"answer_id,omitempty"`
 	// When it was stored.
-	CreateTime    *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// True: it came with an import. It is history, shown as such, and fulfils no call (rule P3).
+	Imported      bool `protobuf:"varint,8,opt,name=imported,proto3" json:"imported,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -931,6 +933,13 @@ func (x *ToolResult) GetCreateTime() *timestamppb.Timestamp {
 		return x.CreateTime
 	}
 	return nil
+}
+
+func (x *ToolResult) GetImported() bool {
+	if x != nil {
+		return x.Imported
+	}
+	return false
 }
 
 type isToolResult_Outcome interface {
@@ -1095,7 +1104,9 @@ type ApprovalDecision struct {
 	// The principal who decided.
 	DecidedBy string `protobuf:"bytes,6,opt,name=decided_by,json=decidedBy,proto3" json:"decided_by,omitempty"`
 	// When.
-	CreateTime    *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// True: it came with an import. It is history and lets no tool start (rule P3).
+	Imported      bool `protobuf:"varint,8,opt,name=imported,proto3" json:"imported,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1177,6 +1188,13 @@ func (x *ApprovalDecision) GetCreateTime() *timestamppb.Timestamp {
 		return x.CreateTime
 	}
 	return nil
+}
+
+func (x *ApprovalDecision) GetImported() bool {
+	if x != nil {
+		return x.Imported
+	}
+	return false
 }
 
 // A file by reference; contents never travel through the services.
@@ -1533,7 +1551,7 @@ const file_turngate_v1_message_proto_rawDesc = "" +
 	"\bexecutor\x18\x05 \x01(\x0e2\x19.turngate.v1.ToolExecutorR\bexecutor\x12(\n" +
 	"\x10provider_call_id\x18\x06 \x01(\tR\x0eproviderCallId\x12\x1f\n" +
 	"\vtool_origin\x18\a \x01(\tR\n" +
-	"toolOrigin\"\xa2\x02\n" +
+	"toolOrigin\"\xbe\x02\n" +
 	"\n" +
 	"ToolResult\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12!\n" +
@@ -1545,7 +1563,8 @@ const file_turngate_v1_message_proto_rawDesc = "" +
 	"\x0einteraction_id\x18\x05 \x01(\tR\rinteractionId\x12\x1b\n" +
 	"\tanswer_id\x18\x06 \x01(\tR\banswerId\x12;\n" +
 	"\vcreate_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"createTimeB\t\n" +
+	"createTime\x12\x1a\n" +
+	"\bimported\x18\b \x01(\bR\bimportedB\t\n" +
 	"\aoutcome\"c\n" +
 	"\n" +
 	"RenderHint\x12 \n" +
@@ -1558,7 +1577,7 @@ const file_turngate_v1_message_proto_rawDesc = "" +
 	"\x0einteraction_id\x18\x01 \x01(\tR\rinteractionId\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\x128\n" +
 	"\vgrant_scope\x18\x03 \x01(\x0e2\x17.turngate.v1.GrantScopeR\n" +
-	"grantScope\"\x9c\x02\n" +
+	"grantScope\"\xb8\x02\n" +
 	"\x10ApprovalDecision\x12%\n" +
 	"\x0einteraction_id\x18\x01 \x01(\tR\rinteractionId\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x1a\n" +
@@ -1569,7 +1588,8 @@ const file_turngate_v1_message_proto_rawDesc = "" +
 	"\n" +
 	"decided_by\x18\x06 \x01(\tR\tdecidedBy\x12;\n" +
 	"\vcreate_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"createTime\"n\n" +
+	"createTime\x12\x1a\n" +
+	"\bimported\x18\b \x01(\bR\bimported\"n\n" +
 	"\bFilePart\x12\x10\n" +
 	"\x03uri\x18\x01 \x01(\tR\x03uri\x12\x1d\n" +
 	"\n" +

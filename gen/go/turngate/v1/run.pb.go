@@ -196,6 +196,8 @@ const (
 	RunFailureReason_RUN_FAILURE_REASON_UNKNOWN_AGENT RunFailureReason = 13
 	// It ran longer than its time-out (thinking people do not count).
 	RunFailureReason_RUN_FAILURE_REASON_TIMEOUT RunFailureReason = 14
+	// It was under way when its session was exported; the import ends it. `RetryRun` goes on with what it had.
+	RunFailureReason_RUN_FAILURE_REASON_IMPORTED RunFailureReason = 15
 )
 
 // Enum value maps for RunFailureReason.
@@ -216,6 +218,7 @@ var (
 		12: "RUN_FAILURE_REASON_PROTOCOL",
 		13: "RUN_FAILURE_REASON_UNKNOWN_AGENT",
 		14: "RUN_FAILURE_REASON_TIMEOUT",
+		15: "RUN_FAILURE_REASON_IMPORTED",
 	}
 	RunFailureReason_value = map[string]int32{
 		"RUN_FAILURE_REASON_UNSPECIFIED":            0,
@@ -233,6 +236,7 @@ var (
 		"RUN_FAILURE_REASON_PROTOCOL":               12,
 		"RUN_FAILURE_REASON_UNKNOWN_AGENT":          13,
 		"RUN_FAILURE_REASON_TIMEOUT":                14,
+		"RUN_FAILURE_REASON_IMPORTED":               15,
 	}
 )
 
@@ -658,7 +662,7 @@ const file_turngate_v1_run_proto_rawDesc = "" +
 	"\x10RUN_CAUSE_ANSWER\x10\x02\x12\x1b\n" +
 	"\x17RUN_CAUSE_SECOND_ANSWER\x10\x03\x12\x13\n" +
 	"\x0fRUN_CAUSE_RETRY\x10\x04\x12\x18\n" +
-	"\x14RUN_CAUSE_REGENERATE\x10\x05*\xdd\x04\n" +
+	"\x14RUN_CAUSE_REGENERATE\x10\x05*\xfe\x04\n" +
 	"\x10RunFailureReason\x12\"\n" +
 	"\x1eRUN_FAILURE_REASON_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eRUN_FAILURE_REASON_AGENT_ERROR\x10\x01\x12+\n" +
@@ -675,7 +679,8 @@ const file_turngate_v1_run_proto_rawDesc = "" +
 	"!RUN_FAILURE_REASON_QUESTION_LIMIT\x10\v\x12\x1f\n" +
 	"\x1bRUN_FAILURE_REASON_PROTOCOL\x10\f\x12$\n" +
 	" RUN_FAILURE_REASON_UNKNOWN_AGENT\x10\r\x12\x1e\n" +
-	"\x1aRUN_FAILURE_REASON_TIMEOUT\x10\x0e*\xa7\x02\n" +
+	"\x1aRUN_FAILURE_REASON_TIMEOUT\x10\x0e\x12\x1f\n" +
+	"\x1bRUN_FAILURE_REASON_IMPORTED\x10\x0f*\xa7\x02\n" +
 	"\x0eRunChangeCause\x12 \n" +
 	"\x1cRUN_CHANGE_CAUSE_UNSPECIFIED\x10\x00\x12!\n" +
 	"\x1dRUN_CHANGE_CAUSE_ATTEMPT_LOST\x10\x01\x12 \n" +

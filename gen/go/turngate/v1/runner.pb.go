@@ -392,7 +392,8 @@ type ExecuteStart struct {
 	Principal string `protobuf:"bytes,17,opt,name=principal,proto3" json:"principal,omitempty"`
 	// How often the broker wants to hear something; a runner with nothing to say sends `heartbeat`.
 	HeartbeatInterval *durationpb.Duration `protobuf:"bytes,18,opt,name=heartbeat_interval,json=heartbeatInterval,proto3" json:"heartbeat_interval,omitempty"`
-	// The revision of the protocol that the broker speaks in this attempt.
+	// The revision of the protocol that the broker speaks in this attempt. 0: a call by hand, which may close its
+	// side instead of acknowledging; every broker sets it, and a stream of its that ends early is a lost attempt.
 	ProtocolRevision int32 `protobuf:"varint,19,opt,name=protocol_revision,json=protocolRevision,proto3" json:"protocol_revision,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache

@@ -61,8 +61,9 @@ const (
 // state between runs.
 type RunnerServiceClient interface {
 	// Executes one attempt of one run. The broker sends the start, the history, then acknowledgements and
-	// perhaps a cancel; the runner sends events. A caller that sends start and history and closes its side
-	// (grpcurl) acknowledges everything in advance, and grants what needs no approval. Errors:
+	// perhaps a cancel; the runner sends events. A caller by hand (grpcurl: one that names no
+	// `protocol_revision`) that sends start and history and closes its side acknowledges everything in advance, and
+	// grants what needs no approval. Errors:
 	// `RUNNER_BUSY`, `AGENT_NOT_FOUND`, `PROTOCOL_VIOLATION`, `INVALID_FIELD`, `SHUTTING_DOWN`.
 	Execute(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ExecuteRequest, ExecuteResponse], error)
 	// Takes out of a transcript what belongs to its current turn (rules X1 to X7): answers to client calls,
@@ -122,8 +123,9 @@ func (c *runnerServiceClient) DescribeAgents(ctx context.Context, in *DescribeAg
 // state between runs.
 type RunnerServiceServer interface {
 	// Executes one attempt of one run. The broker sends the start, the history, then acknowledgements and
-	// perhaps a cancel; the runner sends events. A caller that sends start and history and closes its side
-	// (grpcurl) acknowledges everything in advance, and grants what needs no approval. Errors:
+	// perhaps a cancel; the runner sends events. A caller by hand (grpcurl: one that names no
+	// `protocol_revision`) that sends start and history and closes its side acknowledges everything in advance, and
+	// grants what needs no approval. Errors:
 	// `RUNNER_BUSY`, `AGENT_NOT_FOUND`, `PROTOCOL_VIOLATION`, `INVALID_FIELD`, `SHUTTING_DOWN`.
 	Execute(grpc.BidiStreamingServer[ExecuteRequest, ExecuteResponse]) error
 	// Takes out of a transcript what belongs to its current turn (rules X1 to X7): answers to client calls,

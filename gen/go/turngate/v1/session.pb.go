@@ -218,6 +218,8 @@ const (
 	QueuePauseReason_QUEUE_PAUSE_REASON_FAILURES QueuePauseReason = 1
 	// A run was cancelled with `HELD_MESSAGES_KEEP` (rule C1).
 	QueuePauseReason_QUEUE_PAUSE_REASON_CANCELLED QueuePauseReason = 2
+	// The session was imported while the run that held messages waited for was under way.
+	QueuePauseReason_QUEUE_PAUSE_REASON_IMPORTED QueuePauseReason = 3
 )
 
 // Enum value maps for QueuePauseReason.
@@ -226,11 +228,13 @@ var (
 		0: "QUEUE_PAUSE_REASON_UNSPECIFIED",
 		1: "QUEUE_PAUSE_REASON_FAILURES",
 		2: "QUEUE_PAUSE_REASON_CANCELLED",
+		3: "QUEUE_PAUSE_REASON_IMPORTED",
 	}
 	QueuePauseReason_value = map[string]int32{
 		"QUEUE_PAUSE_REASON_UNSPECIFIED": 0,
 		"QUEUE_PAUSE_REASON_FAILURES":    1,
 		"QUEUE_PAUSE_REASON_CANCELLED":   2,
+		"QUEUE_PAUSE_REASON_IMPORTED":    3,
 	}
 )
 
@@ -1282,11 +1286,12 @@ const file_turngate_v1_session_proto_rawDesc = "" +
 	"\x1cHOLD_REASON_INTERACTION_OPEN\x10\x02\x12\x1d\n" +
 	"\x19HOLD_REASON_QUEUED_BEHIND\x10\x03\x12#\n" +
 	"\x1fHOLD_REASON_BRANCH_NOT_SELECTED\x10\x04\x12\x1c\n" +
-	"\x18HOLD_REASON_QUEUE_PAUSED\x10\x05*y\n" +
+	"\x18HOLD_REASON_QUEUE_PAUSED\x10\x05*\x9a\x01\n" +
 	"\x10QueuePauseReason\x12\"\n" +
 	"\x1eQUEUE_PAUSE_REASON_UNSPECIFIED\x10\x00\x12\x1f\n" +
 	"\x1bQUEUE_PAUSE_REASON_FAILURES\x10\x01\x12 \n" +
-	"\x1cQUEUE_PAUSE_REASON_CANCELLED\x10\x02*k\n" +
+	"\x1cQUEUE_PAUSE_REASON_CANCELLED\x10\x02\x12\x1f\n" +
+	"\x1bQUEUE_PAUSE_REASON_IMPORTED\x10\x03*k\n" +
 	"\bNodeKind\x12\x19\n" +
 	"\x15NODE_KIND_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10NODE_KIND_PROMPT\x10\x01\x12\x11\n" +

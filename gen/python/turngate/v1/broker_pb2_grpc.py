@@ -55,6 +55,16 @@ class BrokerServiceStub(object):
                 request_serializer=turngate_dot_v1_dot_broker__pb2.DeleteSessionRequest.SerializeToString,
                 response_deserializer=turngate_dot_v1_dot_broker__pb2.DeleteSessionResponse.FromString,
                 _registered_method=True)
+        self.ExportSession = channel.unary_stream(
+                '/turngate.v1.BrokerService/ExportSession',
+                request_serializer=turngate_dot_v1_dot_broker__pb2.ExportSessionRequest.SerializeToString,
+                response_deserializer=turngate_dot_v1_dot_broker__pb2.ExportSessionResponse.FromString,
+                _registered_method=True)
+        self.ImportSession = channel.stream_unary(
+                '/turngate.v1.BrokerService/ImportSession',
+                request_serializer=turngate_dot_v1_dot_broker__pb2.ImportSessionRequest.SerializeToString,
+                response_deserializer=turngate_dot_v1_dot_broker__pb2.ImportSessionResponse.FromString,
+                _registered_method=True)
         self.SendMessage = channel.unary_unary(
                 '/turngate.v1.BrokerService/SendMessage',
                 request_serializer=turngate_dot_v1_dot_broker__pb2.SendMessageRequest.SerializeToString,
@@ -200,6 +210,28 @@ class BrokerServiceServicer(object):
 
     def DeleteSession(self, request, context):
         """Deletes a session: open runs are cancelled first, its content is gone, a tombstone stays.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ExportSession(self, request, context):
+        """Streams a session as a file: newline-delimited JSON, cut into pieces anywhere. The first line is an object
+        with `format` ("turngate.session"), `version` (1), `sessionId`, `tenantId` and `events`, the number of the
+        lines that follow. Each of these is a `SessionEvent` in protobuf's JSON form, without the deltas of text.
+        Messages that were being written are not in it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ImportSession(self, request_iterator, context):
+        """Makes a session of an exported file, with the same nodes, messages, calls and interactions under the same
+        ids: the same tree and transcript (rule P3; needs the scope `admin`). Parked runs stay parked, and their
+        open questions can be answered. Runs that were under way fail (`RUN_FAILURE_REASON_IMPORTED`); nothing
+        starts by itself. Imported answers and decisions are history: they grant and fulfil nothing. The last event
+        is `session_imported`. Errors: `PERMISSION_DENIED`, `SESSION_ID_TAKEN`; `INVALID_FIELD` for a file that is
+        none or does not fit together, with the line.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -409,6 +441,16 @@ def add_BrokerServiceServicer_to_server(servicer, server):
                     servicer.DeleteSession,
                     request_deserializer=turngate_dot_v1_dot_broker__pb2.DeleteSessionRequest.FromString,
                     response_serializer=turngate_dot_v1_dot_broker__pb2.DeleteSessionResponse.SerializeToString,
+            ),
+            'ExportSession': grpc.unary_stream_rpc_method_handler(
+                    servicer.ExportSession,
+                    request_deserializer=turngate_dot_v1_dot_broker__pb2.ExportSessionRequest.FromString,
+                    response_serializer=turngate_dot_v1_dot_broker__pb2.ExportSessionResponse.SerializeToString,
+            ),
+            'ImportSession': grpc.stream_unary_rpc_method_handler(
+                    servicer.ImportSession,
+                    request_deserializer=turngate_dot_v1_dot_broker__pb2.ImportSessionRequest.FromString,
+                    response_serializer=turngate_dot_v1_dot_broker__pb2.ImportSessionResponse.SerializeToString,
             ),
             'SendMessage': grpc.unary_unary_rpc_method_handler(
                     servicer.SendMessage,
@@ -635,6 +677,60 @@ class BrokerService(object):
             '/turngate.v1.BrokerService/DeleteSession',
             turngate_dot_v1_dot_broker__pb2.DeleteSessionRequest.SerializeToString,
             turngate_dot_v1_dot_broker__pb2.DeleteSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExportSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/turngate.v1.BrokerService/ExportSession',
+            turngate_dot_v1_dot_broker__pb2.ExportSessionRequest.SerializeToString,
+            turngate_dot_v1_dot_broker__pb2.ExportSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ImportSession(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/turngate.v1.BrokerService/ImportSession',
+            turngate_dot_v1_dot_broker__pb2.ImportSessionRequest.SerializeToString,
+            turngate_dot_v1_dot_broker__pb2.ImportSessionResponse.FromString,
             options,
             channel_credentials,
             insecure,

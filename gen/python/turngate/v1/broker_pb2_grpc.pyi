@@ -60,6 +60,20 @@ class BrokerServiceStub:
     """Lists the sessions that the caller may see, newest first. Errors: `PAGE_TOKEN_INVALID`."""
     DeleteSession: _grpc.UnaryUnaryMultiCallable[_broker_pb2.DeleteSessionRequest, _broker_pb2.DeleteSessionResponse]
     """Deletes a session: open runs are cancelled first, its content is gone, a tombstone stays."""
+    ExportSession: _grpc.UnaryStreamMultiCallable[_broker_pb2.ExportSessionRequest, _broker_pb2.ExportSessionResponse]
+    """Streams a session as a file: newline-delimited JSON, cut into pieces anywhere. The first line is an object
+    with `format` ("turngate.session"), `version` (1), `sessionId`, `tenantId` and `events`, the number of the
+    lines that follow. Each of these is a `SessionEvent` in protobuf's JSON form, without the deltas of text.
+    Messages that were being written are not in it.
+    """
+    ImportSession: _grpc.StreamUnaryMultiCallable[_broker_pb2.ImportSessionRequest, _broker_pb2.ImportSessionResponse]
+    """Makes a session of an exported file, with the same nodes, messages, calls and interactions under the same
+    ids: the same tree and transcript (rule P3; needs the scope `admin`). Parked runs stay parked, and their
+    open questions can be answered. Runs that were under way fail (`RUN_FAILURE_REASON_IMPORTED`); nothing
+    starts by itself. Imported answers and decisions are history: they grant and fulfil nothing. The last event
+    is `session_imported`. Errors: `PERMISSION_DENIED`, `SESSION_ID_TAKEN`; `INVALID_FIELD` for a file that is
+    none or does not fit together, with the line.
+    """
     SendMessage: _grpc.UnaryUnaryMultiCallable[_broker_pb2.SendMessageRequest, _broker_pb2.SendMessageResponse]
     """Sends a user message, also as an edit of an earlier one. It enters at once, and a run starts, or it is
     held by the queue gate (rule G1). Errors: `SESSION_BUSY`, `MESSAGE_ID_TAKEN`, `NODE_NOT_FOUND`,
@@ -155,6 +169,20 @@ class BrokerServiceAsyncStub(BrokerServiceStub):
     """Lists the sessions that the caller may see, newest first. Errors: `PAGE_TOKEN_INVALID`."""
     DeleteSession: _aio.UnaryUnaryMultiCallable[_broker_pb2.DeleteSessionRequest, _broker_pb2.DeleteSessionResponse]  # type: ignore[assignment]
     """Deletes a session: open runs are cancelled first, its content is gone, a tombstone stays."""
+    ExportSession: _aio.UnaryStreamMultiCallable[_broker_pb2.ExportSessionRequest, _broker_pb2.ExportSessionResponse]  # type: ignore[assignment]
+    """Streams a session as a file: newline-delimited JSON, cut into pieces anywhere. The first line is an object
+    with `format` ("turngate.session"), `version` (1), `sessionId`, `tenantId` and `events`, the number of the
+    lines that follow. Each of these is a `SessionEvent` in protobuf's JSON form, without the deltas of text.
+    Messages that were being written are not in it.
+    """
+    ImportSession: _aio.StreamUnaryMultiCallable[_broker_pb2.ImportSessionRequest, _broker_pb2.ImportSessionResponse]  # type: ignore[assignment]
+    """Makes a session of an exported file, with the same nodes, messages, calls and interactions under the same
+    ids: the same tree and transcript (rule P3; needs the scope `admin`). Parked runs stay parked, and their
+    open questions can be answered. Runs that were under way fail (`RUN_FAILURE_REASON_IMPORTED`); nothing
+    starts by itself. Imported answers and decisions are history: they grant and fulfil nothing. The last event
+    is `session_imported`. Errors: `PERMISSION_DENIED`, `SESSION_ID_TAKEN`; `INVALID_FIELD` for a file that is
+    none or does not fit together, with the line.
+    """
     SendMessage: _aio.UnaryUnaryMultiCallable[_broker_pb2.SendMessageRequest, _broker_pb2.SendMessageResponse]  # type: ignore[assignment]
     """Sends a user message, also as an edit of an earlier one. It enters at once, and a run starts, or it is
     held by the queue gate (rule G1). Errors: `SESSION_BUSY`, `MESSAGE_ID_TAKEN`, `NODE_NOT_FOUND`,
@@ -271,6 +299,32 @@ class BrokerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_broker_pb2.DeleteSessionResponse, _abc.Awaitable[_broker_pb2.DeleteSessionResponse]]:
         """Deletes a session: open runs are cancelled first, its content is gone, a tombstone stays."""
+
+    @_abc_1.abstractmethod
+    def ExportSession(
+        self,
+        request: _broker_pb2.ExportSessionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_broker_pb2.ExportSessionResponse], _abc.AsyncIterator[_broker_pb2.ExportSessionResponse]]:
+        """Streams a session as a file: newline-delimited JSON, cut into pieces anywhere. The first line is an object
+        with `format` ("turngate.session"), `version` (1), `sessionId`, `tenantId` and `events`, the number of the
+        lines that follow. Each of these is a `SessionEvent` in protobuf's JSON form, without the deltas of text.
+        Messages that were being written are not in it.
+        """
+
+    @_abc_1.abstractmethod
+    def ImportSession(
+        self,
+        request_iterator: _MaybeAsyncIterator[_broker_pb2.ImportSessionRequest],
+        context: _ServicerContext,
+    ) -> _typing.Union[_broker_pb2.ImportSessionResponse, _abc.Awaitable[_broker_pb2.ImportSessionResponse]]:
+        """Makes a session of an exported file, with the same nodes, messages, calls and interactions under the same
+        ids: the same tree and transcript (rule P3; needs the scope `admin`). Parked runs stay parked, and their
+        open questions can be answered. Runs that were under way fail (`RUN_FAILURE_REASON_IMPORTED`); nothing
+        starts by itself. Imported answers and decisions are history: they grant and fulfil nothing. The last event
+        is `session_imported`. Errors: `PERMISSION_DENIED`, `SESSION_ID_TAKEN`; `INVALID_FIELD` for a file that is
+        none or does not fit together, with the line.
+        """
 
     @_abc_1.abstractmethod
     def SendMessage(

@@ -116,6 +116,7 @@ class SessionEvent(_message.Message):
     GRANT_REVOKED_FIELD_NUMBER: _builtins.int
     SESSION_DELETED_FIELD_NUMBER: _builtins.int
     HOLD_CHANGED_FIELD_NUMBER: _builtins.int
+    SESSION_IMPORTED_FIELD_NUMBER: _builtins.int
     position: _builtins.int
     """Its place in the log: rises from entry to entry. For ordering and to tell repetitions; deltas that were
     compacted or left out leave gaps. A watch is resumed by the frame's cursor.
@@ -226,6 +227,10 @@ class SessionEvent(_message.Message):
     def hold_changed(self) -> Global___HoldChanged:
         """What a held message waits for has changed."""
 
+    @_builtins.property
+    def session_imported(self) -> Global___SessionImported:
+        """The session was imported: what comes before is history."""
+
     def __init__(
         self,
         *,
@@ -258,12 +263,13 @@ class SessionEvent(_message.Message):
         grant_revoked: Global___GrantRevoked | None = ...,
         session_deleted: Global___SessionDeleted | None = ...,
         hold_changed: Global___HoldChanged | None = ...,
+        session_imported: Global___SessionImported | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answer_added", b"answer_added", "branch_selected", b"branch_selected", "create_time", b"create_time", "event", b"event", "grant_revoked", b"grant_revoked", "held_message_removed", b"held_message_removed", "hold_changed", b"hold_changed", "interaction_closed", b"interaction_closed", "interaction_opened", b"interaction_opened", "message_completed", b"message_completed", "message_held", b"message_held", "message_started", b"message_started", "message_withdrawn", b"message_withdrawn", "notice_added", b"notice_added", "prompt_added", b"prompt_added", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "render_hint_added", b"render_hint_added", "run_created", b"run_created", "run_state_changed", b"run_state_changed", "session_created", b"session_created", "session_deleted", b"session_deleted", "text_delta", b"text_delta", "tool_call_delta", b"tool_call_delta", "tool_result_added", b"tool_result_added", "tool_started", b"tool_started"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer_added", b"answer_added", "branch_selected", b"branch_selected", "create_time", b"create_time", "event", b"event", "grant_revoked", b"grant_revoked", "held_message_removed", b"held_message_removed", "hold_changed", b"hold_changed", "interaction_closed", b"interaction_closed", "interaction_opened", b"interaction_opened", "message_completed", b"message_completed", "message_held", b"message_held", "message_started", b"message_started", "message_withdrawn", b"message_withdrawn", "notice_added", b"notice_added", "prompt_added", b"prompt_added", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "render_hint_added", b"render_hint_added", "run_created", b"run_created", "run_state_changed", b"run_state_changed", "session_created", b"session_created", "session_deleted", b"session_deleted", "session_imported", b"session_imported", "text_delta", b"text_delta", "tool_call_delta", b"tool_call_delta", "tool_result_added", b"tool_result_added", "tool_started", b"tool_started"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["actor", b"actor", "actor_kind", b"actor_kind", "answer_added", b"answer_added", "branch_selected", b"branch_selected", "create_time", b"create_time", "event", b"event", "grant_revoked", b"grant_revoked", "held_message_removed", b"held_message_removed", "hold_changed", b"hold_changed", "interaction_closed", b"interaction_closed", "interaction_opened", b"interaction_opened", "message_completed", b"message_completed", "message_held", b"message_held", "message_started", b"message_started", "message_withdrawn", b"message_withdrawn", "notice_added", b"notice_added", "position", b"position", "prompt_added", b"prompt_added", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "render_hint_added", b"render_hint_added", "run_created", b"run_created", "run_state_changed", b"run_state_changed", "session_created", b"session_created", "session_deleted", b"session_deleted", "tenant_id", b"tenant_id", "text_delta", b"text_delta", "tool_call_delta", b"tool_call_delta", "tool_result_added", b"tool_result_added", "tool_started", b"tool_started"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actor", b"actor", "actor_kind", b"actor_kind", "answer_added", b"answer_added", "branch_selected", b"branch_selected", "create_time", b"create_time", "event", b"event", "grant_revoked", b"grant_revoked", "held_message_removed", b"held_message_removed", "hold_changed", b"hold_changed", "interaction_closed", b"interaction_closed", "interaction_opened", b"interaction_opened", "message_completed", b"message_completed", "message_held", b"message_held", "message_started", b"message_started", "message_withdrawn", b"message_withdrawn", "notice_added", b"notice_added", "position", b"position", "prompt_added", b"prompt_added", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "render_hint_added", b"render_hint_added", "run_created", b"run_created", "run_state_changed", b"run_state_changed", "session_created", b"session_created", "session_deleted", b"session_deleted", "session_imported", b"session_imported", "tenant_id", b"tenant_id", "text_delta", b"text_delta", "tool_call_delta", b"tool_call_delta", "tool_result_added", b"tool_result_added", "tool_started", b"tool_started"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["session_created", "prompt_added", "message_held", "held_message_removed", "queue_paused", "queue_resumed", "branch_selected", "run_created", "run_state_changed", "message_started", "text_delta", "tool_call_delta", "message_completed", "message_withdrawn", "render_hint_added", "tool_started", "tool_result_added", "interaction_opened", "answer_added", "interaction_closed", "notice_added", "grant_revoked", "session_deleted", "hold_changed"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["session_created", "prompt_added", "message_held", "held_message_removed", "queue_paused", "queue_resumed", "branch_selected", "run_created", "run_state_changed", "message_started", "text_delta", "tool_call_delta", "message_completed", "message_withdrawn", "render_hint_added", "tool_started", "tool_result_added", "interaction_opened", "answer_added", "interaction_closed", "notice_added", "grant_revoked", "session_deleted", "hold_changed", "session_imported"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
@@ -1033,6 +1039,34 @@ class GrantRevoked(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GrantRevoked: _TypeAlias = GrantRevoked  # noqa: Y015
+
+@_typing.final
+class SessionImported(_message.Message):
+    """The session was imported. All events before this one happened elsewhere and came with the import, but for
+    the ends of runs that were under way there. Results and answers among them are marked `imported`.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_SESSION_ID_FIELD_NUMBER: _builtins.int
+    SOURCE_TENANT_ID_FIELD_NUMBER: _builtins.int
+    source_session_id: _builtins.str
+    """The session's id where it was exported."""
+    source_tenant_id: _builtins.str
+    """The tenant there."""
+    def __init__(
+        self,
+        *,
+        source_session_id: _builtins.str = ...,
+        source_tenant_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["source_session_id", b"source_session_id", "source_tenant_id", b"source_tenant_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SessionImported: _TypeAlias = SessionImported  # noqa: Y015
 
 @_typing.final
 class SessionDeleted(_message.Message):

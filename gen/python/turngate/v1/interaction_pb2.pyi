@@ -320,6 +320,7 @@ class Answer(_message.Message):
     GRANT_SCOPE_FIELD_NUMBER: _builtins.int
     RUN_ID_FIELD_NUMBER: _builtins.int
     CLIENT_REF_FIELD_NUMBER: _builtins.int
+    IMPORTED_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Unique, minted by the broker."""
     author: _builtins.str
@@ -342,6 +343,8 @@ class Answer(_message.Message):
     """
     client_ref: _builtins.str
     """The client's own reference, echoed."""
+    imported: _builtins.bool
+    """True: it came with an import. It is history: it grants and fulfils nothing (rule P3)."""
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
         """When it was stored."""
@@ -360,10 +363,11 @@ class Answer(_message.Message):
         grant_scope: _message_pb2.GrantScope.ValueType = ...,
         run_id: _builtins.str = ...,
         client_ref: _builtins.str = ...,
+        imported: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["approved", b"approved", "content", b"content", "create_time", b"create_time", "error_text", b"error_text", "output_json", b"output_json"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approved", b"approved", "author", b"author", "client", b"client", "client_ref", b"client_ref", "content", b"content", "create_time", b"create_time", "error_text", b"error_text", "grant_scope", b"grant_scope", "id", b"id", "output_json", b"output_json", "reason", b"reason", "run_id", b"run_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approved", b"approved", "author", b"author", "client", b"client", "client_ref", b"client_ref", "content", b"content", "create_time", b"create_time", "error_text", b"error_text", "grant_scope", b"grant_scope", "id", b"id", "imported", b"imported", "output_json", b"output_json", "reason", b"reason", "run_id", b"run_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_content: _TypeAlias = _typing.Literal["output_json", "error_text", "approved"]  # noqa: Y015
     _WhichOneofArgType_content: _TypeAlias = _typing.Literal["content", b"content"]  # noqa: Y015

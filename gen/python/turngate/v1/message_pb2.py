@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19turngate/v1/message.proto\x12\x0bturngate.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa5\x02\n\x07Message\x12\n\n\x02id\x18\x01 \x01(\t\x12\x1f\n\x04role\x18\x02 \x01(\x0e\x32\x11.turngate.v1.Role\x12 \n\x05parts\x18\x03 \x03(\x0b\x32\x11.turngate.v1.Part\x12\x0e\n\x06run_id\x18\x04 \x01(\t\x12\x0c\n\x04step\x18\x05 \x01(\x05\x12\x0e\n\x06\x61uthor\x18\x06 \x01(\t\x12/\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rfinish_reason\x18\x08 \x01(\t\x12!\n\x05usage\x18\t \x01(\x0b\x32\x12.turngate.v1.Usage\x12\x32\n\x0eprovider_state\x18\n \x01(\x0b\x32\x1a.turngate.v1.ProviderState\"\xb9\x03\n\x04Part\x12%\n\x04text\x18\x01 \x01(\x0b\x32\x15.turngate.v1.TextPartH\x00\x12/\n\treasoning\x18\x02 \x01(\x0b\x32\x1a.turngate.v1.ReasoningPartH\x00\x12*\n\ttool_call\x18\x03 \x01(\x0b\x32\x15.turngate.v1.ToolCallH\x00\x12.\n\x0btool_result\x18\x04 \x01(\x0b\x32\x17.turngate.v1.ToolResultH\x00\x12.\n\x0brender_hint\x18\x05 \x01(\x0b\x32\x17.turngate.v1.RenderHintH\x00\x12\x38\n\x10\x61pproval_request\x18\x06 \x01(\x0b\x32\x1c.turngate.v1.ApprovalRequestH\x00\x12:\n\x11\x61pproval_decision\x18\x07 \x01(\x0b\x32\x1d.turngate.v1.ApprovalDecisionH\x00\x12%\n\x04\x66ile\x18\x08 \x01(\x0b\x32\x15.turngate.v1.FilePartH\x00\x12%\n\x04\x64\x61ta\x18\t \x01(\x0b\x32\x15.turngate.v1.DataPartH\x00\x42\t\n\x07\x63ontent\"\x18\n\x08TextPart\x12\x0c\n\x04text\x18\x01 \x01(\t\"\x1d\n\rReasoningPart\x12\x0c\n\x04text\x18\x01 \x01(\t\"\xba\x01\n\x08ToolCall\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x16\n\x0e\x61rguments_json\x18\x03 \x01(\t\x12\x1b\n\x13malformed_arguments\x18\x04 \x01(\t\x12+\n\x08\x65xecutor\x18\x05 \x01(\x0e\x32\x19.turngate.v1.ToolExecutor\x12\x18\n\x10provider_call_id\x18\x06 \x01(\t\x12\x13\n\x0btool_origin\x18\x07 \x01(\t\"\xd8\x01\n\nToolResult\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x15\n\x0boutput_json\x18\x02 \x01(\tH\x00\x12\x14\n\nerror_text\x18\x03 \x01(\tH\x00\x12%\n\x04kind\x18\x04 \x01(\x0e\x32\x17.turngate.v1.ResultKind\x12\x16\n\x0einteraction_id\x18\x05 \x01(\t\x12\x11\n\tanswer_id\x18\x06 \x01(\t\x12/\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\t\n\x07outcome\"E\n\nRenderHint\x12\x14\n\x0ctool_call_id\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x13\n\x0bparams_json\x18\x03 \x01(\t\"h\n\x0f\x41pprovalRequest\x12\x16\n\x0einteraction_id\x18\x01 \x01(\t\x12\x0f\n\x07\x63\x61ll_id\x18\x02 \x01(\t\x12,\n\x0bgrant_scope\x18\x03 \x01(\x0e\x32\x17.turngate.v1.GrantScope\"\xd0\x01\n\x10\x41pprovalDecision\x12\x16\n\x0einteraction_id\x18\x01 \x01(\t\x12\x0f\n\x07\x63\x61ll_id\x18\x02 \x01(\t\x12\x10\n\x08\x61pproved\x18\x03 \x01(\x08\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12,\n\x0bgrant_scope\x18\x05 \x01(\x0e\x32\x17.turngate.v1.GrantScope\x12\x12\n\ndecided_by\x18\x06 \x01(\t\x12/\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"M\n\x08\x46ilePart\x12\x0b\n\x03uri\x18\x01 \x01(\t\x12\x12\n\nmedia_type\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x12\n\nsize_bytes\x18\x04 \x01(\x03\"&\n\x08\x44\x61taPart\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0c\n\x04json\x18\x02 \x01(\t\"Q\n\x05Usage\x12\x14\n\x0cinput_tokens\x18\x01 \x01(\x03\x12\x15\n\routput_tokens\x18\x02 \x01(\x03\x12\x1b\n\x13\x63\x61\x63hed_input_tokens\x18\x03 \x01(\x03\">\n\rProviderState\x12\x10\n\x08provider\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\"7\n\x0cTraceContext\x12\x13\n\x0btraceparent\x18\x01 \x01(\t\x12\x12\n\ntracestate\x18\x02 \x01(\t*P\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\r\n\tROLE_USER\x10\x01\x12\x12\n\x0eROLE_ASSISTANT\x10\x02\x12\x0f\n\x0bROLE_SYSTEM\x10\x03*}\n\x0cToolExecutor\x12\x1d\n\x19TOOL_EXECUTOR_UNSPECIFIED\x10\x00\x12\x18\n\x14TOOL_EXECUTOR_CLIENT\x10\x01\x12\x18\n\x14TOOL_EXECUTOR_SERVER\x10\x02\x12\x1a\n\x16TOOL_EXECUTOR_PROVIDER\x10\x03*\xe8\x02\n\nResultKind\x12\x1b\n\x17RESULT_KIND_UNSPECIFIED\x10\x00\x12\x16\n\x12RESULT_KIND_CLIENT\x10\x01\x12\x14\n\x10RESULT_KIND_TOOL\x10\x02\x12\x1c\n\x18RESULT_KIND_CALL_REFUSED\x10\x03\x12\x1b\n\x17RESULT_KIND_NOT_HANDLED\x10\x04\x12#\n\x1fRESULT_KIND_UNSUPPORTED_PAYLOAD\x10\x05\x12\x1e\n\x1aRESULT_KIND_QUESTION_LIMIT\x10\x06\x12!\n\x1dRESULT_KIND_CANCELLED_BY_USER\x10\x07\x12\x16\n\x12RESULT_KIND_DENIED\x10\x08\x12\x17\n\x13RESULT_KIND_EXPIRED\x10\t\x12\x1a\n\x16RESULT_KIND_RUN_FAILED\x10\n\x12\x1f\n\x1bRESULT_KIND_OUTCOME_UNKNOWN\x10\x0b*X\n\nGrantScope\x12\x1b\n\x17GRANT_SCOPE_UNSPECIFIED\x10\x00\x12\x17\n\x13GRANT_SCOPE_SESSION\x10\x01\x12\x14\n\x10GRANT_SCOPE_ONCE\x10\x02\x42O\n\x0f\x64\x65v.turngate.v1P\x01Z:github.com/turngate/turngate/gen/go/turngate/v1;turngatev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19turngate/v1/message.proto\x12\x0bturngate.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa5\x02\n\x07Message\x12\n\n\x02id\x18\x01 \x01(\t\x12\x1f\n\x04role\x18\x02 \x01(\x0e\x32\x11.turngate.v1.Role\x12 \n\x05parts\x18\x03 \x03(\x0b\x32\x11.turngate.v1.Part\x12\x0e\n\x06run_id\x18\x04 \x01(\t\x12\x0c\n\x04step\x18\x05 \x01(\x05\x12\x0e\n\x06\x61uthor\x18\x06 \x01(\t\x12/\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rfinish_reason\x18\x08 \x01(\t\x12!\n\x05usage\x18\t \x01(\x0b\x32\x12.turngate.v1.Usage\x12\x32\n\x0eprovider_state\x18\n \x01(\x0b\x32\x1a.turngate.v1.ProviderState\"\xb9\x03\n\x04Part\x12%\n\x04text\x18\x01 \x01(\x0b\x32\x15.turngate.v1.TextPartH\x00\x12/\n\treasoning\x18\x02 \x01(\x0b\x32\x1a.turngate.v1.ReasoningPartH\x00\x12*\n\ttool_call\x18\x03 \x01(\x0b\x32\x15.turngate.v1.ToolCallH\x00\x12.\n\x0btool_result\x18\x04 \x01(\x0b\x32\x17.turngate.v1.ToolResultH\x00\x12.\n\x0brender_hint\x18\x05 \x01(\x0b\x32\x17.turngate.v1.RenderHintH\x00\x12\x38\n\x10\x61pproval_request\x18\x06 \x01(\x0b\x32\x1c.turngate.v1.ApprovalRequestH\x00\x12:\n\x11\x61pproval_decision\x18\x07 \x01(\x0b\x32\x1d.turngate.v1.ApprovalDecisionH\x00\x12%\n\x04\x66ile\x18\x08 \x01(\x0b\x32\x15.turngate.v1.FilePartH\x00\x12%\n\x04\x64\x61ta\x18\t \x01(\x0b\x32\x15.turngate.v1.DataPartH\x00\x42\t\n\x07\x63ontent\"\x18\n\x08TextPart\x12\x0c\n\x04text\x18\x01 \x01(\t\"\x1d\n\rReasoningPart\x12\x0c\n\x04text\x18\x01 \x01(\t\"\xba\x01\n\x08ToolCall\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x16\n\x0e\x61rguments_json\x18\x03 \x01(\t\x12\x1b\n\x13malformed_arguments\x18\x04 \x01(\t\x12+\n\x08\x65xecutor\x18\x05 \x01(\x0e\x32\x19.turngate.v1.ToolExecutor\x12\x18\n\x10provider_call_id\x18\x06 \x01(\t\x12\x13\n\x0btool_origin\x18\x07 \x01(\t\"\xea\x01\n\nToolResult\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x15\n\x0boutput_json\x18\x02 \x01(\tH\x00\x12\x14\n\nerror_text\x18\x03 \x01(\tH\x00\x12%\n\x04kind\x18\x04 \x01(\x0e\x32\x17.turngate.v1.ResultKind\x12\x16\n\x0einteraction_id\x18\x05 \x01(\t\x12\x11\n\tanswer_id\x18\x06 \x01(\t\x12/\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08imported\x18\x08 \x01(\x08\x42\t\n\x07outcome\"E\n\nRenderHint\x12\x14\n\x0ctool_call_id\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12\x13\n\x0bparams_json\x18\x03 \x01(\t\"h\n\x0f\x41pprovalRequest\x12\x16\n\x0einteraction_id\x18\x01 \x01(\t\x12\x0f\n\x07\x63\x61ll_id\x18\x02 \x01(\t\x12,\n\x0bgrant_scope\x18\x03 \x01(\x0e\x32\x17.turngate.v1.GrantScope\"\xe2\x01\n\x10\x41pprovalDecision\x12\x16\n\x0einteraction_id\x18\x01 \x01(\t\x12\x0f\n\x07\x63\x61ll_id\x18\x02 \x01(\t\x12\x10\n\x08\x61pproved\x18\x03 \x01(\x08\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12,\n\x0bgrant_scope\x18\x05 \x01(\x0e\x32\x17.turngate.v1.GrantScope\x12\x12\n\ndecided_by\x18\x06 \x01(\t\x12/\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08imported\x18\x08 \x01(\x08\"M\n\x08\x46ilePart\x12\x0b\n\x03uri\x18\x01 \x01(\t\x12\x12\n\nmedia_type\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x12\n\nsize_bytes\x18\x04 \x01(\x03\"&\n\x08\x44\x61taPart\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0c\n\x04json\x18\x02 \x01(\t\"Q\n\x05Usage\x12\x14\n\x0cinput_tokens\x18\x01 \x01(\x03\x12\x15\n\routput_tokens\x18\x02 \x01(\x03\x12\x1b\n\x13\x63\x61\x63hed_input_tokens\x18\x03 \x01(\x03\">\n\rProviderState\x12\x10\n\x08provider\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\"7\n\x0cTraceContext\x12\x13\n\x0btraceparent\x18\x01 \x01(\t\x12\x12\n\ntracestate\x18\x02 \x01(\t*P\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\r\n\tROLE_USER\x10\x01\x12\x12\n\x0eROLE_ASSISTANT\x10\x02\x12\x0f\n\x0bROLE_SYSTEM\x10\x03*}\n\x0cToolExecutor\x12\x1d\n\x19TOOL_EXECUTOR_UNSPECIFIED\x10\x00\x12\x18\n\x14TOOL_EXECUTOR_CLIENT\x10\x01\x12\x18\n\x14TOOL_EXECUTOR_SERVER\x10\x02\x12\x1a\n\x16TOOL_EXECUTOR_PROVIDER\x10\x03*\xe8\x02\n\nResultKind\x12\x1b\n\x17RESULT_KIND_UNSPECIFIED\x10\x00\x12\x16\n\x12RESULT_KIND_CLIENT\x10\x01\x12\x14\n\x10RESULT_KIND_TOOL\x10\x02\x12\x1c\n\x18RESULT_KIND_CALL_REFUSED\x10\x03\x12\x1b\n\x17RESULT_KIND_NOT_HANDLED\x10\x04\x12#\n\x1fRESULT_KIND_UNSUPPORTED_PAYLOAD\x10\x05\x12\x1e\n\x1aRESULT_KIND_QUESTION_LIMIT\x10\x06\x12!\n\x1dRESULT_KIND_CANCELLED_BY_USER\x10\x07\x12\x16\n\x12RESULT_KIND_DENIED\x10\x08\x12\x17\n\x13RESULT_KIND_EXPIRED\x10\t\x12\x1a\n\x16RESULT_KIND_RUN_FAILED\x10\n\x12\x1f\n\x1bRESULT_KIND_OUTCOME_UNKNOWN\x10\x0b*X\n\nGrantScope\x12\x1b\n\x17GRANT_SCOPE_UNSPECIFIED\x10\x00\x12\x17\n\x13GRANT_SCOPE_SESSION\x10\x01\x12\x14\n\x10GRANT_SCOPE_ONCE\x10\x02\x42O\n\x0f\x64\x65v.turngate.v1P\x01Z:github.com/turngate/turngate/gen/go/turngate/v1;turngatev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,14 +33,14 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'turngate.v1.message_pb2', _
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\017dev.turngate.v1P\001Z:github.com/turngate/turngate/gen/go/turngate/v1;turngatev1'
-  _globals['_ROLE']._serialized_start=1991
-  _globals['_ROLE']._serialized_end=2071
-  _globals['_TOOLEXECUTOR']._serialized_start=2073
-  _globals['_TOOLEXECUTOR']._serialized_end=2198
-  _globals['_RESULTKIND']._serialized_start=2201
-  _globals['_RESULTKIND']._serialized_end=2561
-  _globals['_GRANTSCOPE']._serialized_start=2563
-  _globals['_GRANTSCOPE']._serialized_end=2651
+  _globals['_ROLE']._serialized_start=2027
+  _globals['_ROLE']._serialized_end=2107
+  _globals['_TOOLEXECUTOR']._serialized_start=2109
+  _globals['_TOOLEXECUTOR']._serialized_end=2234
+  _globals['_RESULTKIND']._serialized_start=2237
+  _globals['_RESULTKIND']._serialized_end=2597
+  _globals['_GRANTSCOPE']._serialized_start=2599
+  _globals['_GRANTSCOPE']._serialized_end=2687
   _globals['_MESSAGE']._serialized_start=76
   _globals['_MESSAGE']._serialized_end=369
   _globals['_PART']._serialized_start=372
@@ -52,21 +52,21 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TOOLCALL']._serialized_start=873
   _globals['_TOOLCALL']._serialized_end=1059
   _globals['_TOOLRESULT']._serialized_start=1062
-  _globals['_TOOLRESULT']._serialized_end=1278
-  _globals['_RENDERHINT']._serialized_start=1280
-  _globals['_RENDERHINT']._serialized_end=1349
-  _globals['_APPROVALREQUEST']._serialized_start=1351
-  _globals['_APPROVALREQUEST']._serialized_end=1455
-  _globals['_APPROVALDECISION']._serialized_start=1458
-  _globals['_APPROVALDECISION']._serialized_end=1666
-  _globals['_FILEPART']._serialized_start=1668
-  _globals['_FILEPART']._serialized_end=1745
-  _globals['_DATAPART']._serialized_start=1747
-  _globals['_DATAPART']._serialized_end=1785
-  _globals['_USAGE']._serialized_start=1787
-  _globals['_USAGE']._serialized_end=1868
-  _globals['_PROVIDERSTATE']._serialized_start=1870
-  _globals['_PROVIDERSTATE']._serialized_end=1932
-  _globals['_TRACECONTEXT']._serialized_start=1934
-  _globals['_TRACECONTEXT']._serialized_end=1989
+  _globals['_TOOLRESULT']._serialized_end=1296
+  _globals['_RENDERHINT']._serialized_start=1298
+  _globals['_RENDERHINT']._serialized_end=1367
+  _globals['_APPROVALREQUEST']._serialized_start=1369
+  _globals['_APPROVALREQUEST']._serialized_end=1473
+  _globals['_APPROVALDECISION']._serialized_start=1476
+  _globals['_APPROVALDECISION']._serialized_end=1702
+  _globals['_FILEPART']._serialized_start=1704
+  _globals['_FILEPART']._serialized_end=1781
+  _globals['_DATAPART']._serialized_start=1783
+  _globals['_DATAPART']._serialized_end=1821
+  _globals['_USAGE']._serialized_start=1823
+  _globals['_USAGE']._serialized_end=1904
+  _globals['_PROVIDERSTATE']._serialized_start=1906
+  _globals['_PROVIDERSTATE']._serialized_end=1968
+  _globals['_TRACECONTEXT']._serialized_start=1970
+  _globals['_TRACECONTEXT']._serialized_end=2025
 # @@protoc_insertion_point(module_scope)

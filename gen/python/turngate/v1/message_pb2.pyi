@@ -425,6 +425,7 @@ class ToolResult(_message.Message):
     INTERACTION_ID_FIELD_NUMBER: _builtins.int
     ANSWER_ID_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
+    IMPORTED_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """The call that it belongs to."""
     output_json: _builtins.str
@@ -437,6 +438,8 @@ class ToolResult(_message.Message):
     """The interaction that was settled; empty for server tools without approval."""
     answer_id: _builtins.str
     """The answer in that interaction; empty unless a client answered."""
+    imported: _builtins.bool
+    """True: it came with an import. It is history, shown as such, and fulfils no call (rule P3)."""
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
         """When it was stored."""
@@ -451,10 +454,11 @@ class ToolResult(_message.Message):
         interaction_id: _builtins.str = ...,
         answer_id: _builtins.str = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
+        imported: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "error_text", b"error_text", "outcome", b"outcome", "output_json", b"output_json"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_id", b"answer_id", "call_id", b"call_id", "create_time", b"create_time", "error_text", b"error_text", "interaction_id", b"interaction_id", "kind", b"kind", "outcome", b"outcome", "output_json", b"output_json"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_id", b"answer_id", "call_id", b"call_id", "create_time", b"create_time", "error_text", b"error_text", "imported", b"imported", "interaction_id", b"interaction_id", "kind", b"kind", "outcome", b"outcome", "output_json", b"output_json"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_outcome: _TypeAlias = _typing.Literal["output_json", "error_text"]  # noqa: Y015
     _WhichOneofArgType_outcome: _TypeAlias = _typing.Literal["outcome", b"outcome"]  # noqa: Y015
@@ -535,6 +539,7 @@ class ApprovalDecision(_message.Message):
     GRANT_SCOPE_FIELD_NUMBER: _builtins.int
     DECIDED_BY_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
+    IMPORTED_FIELD_NUMBER: _builtins.int
     interaction_id: _builtins.str
     """The interaction that was decided."""
     call_id: _builtins.str
@@ -547,6 +552,8 @@ class ApprovalDecision(_message.Message):
     """How far the approval reaches; meaningless for a denial."""
     decided_by: _builtins.str
     """The principal who decided."""
+    imported: _builtins.bool
+    """True: it came with an import. It is history and lets no tool start (rule P3)."""
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
         """When."""
@@ -561,10 +568,11 @@ class ApprovalDecision(_message.Message):
         grant_scope: Global___GrantScope.ValueType = ...,
         decided_by: _builtins.str = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
+        imported: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approved", b"approved", "call_id", b"call_id", "create_time", b"create_time", "decided_by", b"decided_by", "grant_scope", b"grant_scope", "interaction_id", b"interaction_id", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approved", b"approved", "call_id", b"call_id", "create_time", b"create_time", "decided_by", b"decided_by", "grant_scope", b"grant_scope", "imported", b"imported", "interaction_id", b"interaction_id", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

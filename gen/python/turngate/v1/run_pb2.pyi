@@ -137,6 +137,8 @@ class _RunFailureReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunF
     """No runner knows the agent."""
     RUN_FAILURE_REASON_TIMEOUT: _RunFailureReason.ValueType  # 14
     """It ran longer than its time-out (thinking people do not count)."""
+    RUN_FAILURE_REASON_IMPORTED: _RunFailureReason.ValueType  # 15
+    """It was under way when its session was exported; the import ends it. `RetryRun` goes on with what it had."""
 
 class RunFailureReason(_RunFailureReason, metaclass=_RunFailureReasonEnumTypeWrapper):
     """Why a run failed. The texts beside it are for people; this is for programs."""
@@ -171,6 +173,8 @@ RUN_FAILURE_REASON_UNKNOWN_AGENT: RunFailureReason.ValueType  # 13
 """No runner knows the agent."""
 RUN_FAILURE_REASON_TIMEOUT: RunFailureReason.ValueType  # 14
 """It ran longer than its time-out (thinking people do not count)."""
+RUN_FAILURE_REASON_IMPORTED: RunFailureReason.ValueType  # 15
+"""It was under way when its session was exported; the import ends it. `RetryRun` goes on with what it had."""
 Global___RunFailureReason: _TypeAlias = RunFailureReason  # noqa: Y015
 
 class _RunChangeCause:

@@ -246,7 +246,9 @@ class ExecuteStart(_message.Message):
     principal: _builtins.str
     """The principal for whom the turn's message was sent."""
     protocol_revision: _builtins.int
-    """The revision of the protocol that the broker speaks in this attempt."""
+    """The revision of the protocol that the broker speaks in this attempt. 0: a call by hand, which may close its
+    side instead of acknowledging; every broker sets it, and a stream of its that ends early is a lost attempt.
+    """
     @_builtins.property
     def client_tools(self) -> _containers.RepeatedCompositeFieldContainer[_session_pb2.ClientTool]:
         """Tools that clients of the session can fulfil, beside the built-in ones."""

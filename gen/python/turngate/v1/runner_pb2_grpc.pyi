@@ -65,8 +65,9 @@ class RunnerServiceStub:
     def __new__(cls, channel: _aio.Channel) -> RunnerServiceAsyncStub: ...
     Execute: _grpc.StreamStreamMultiCallable[_runner_pb2.ExecuteRequest, _runner_pb2.ExecuteResponse]
     """Executes one attempt of one run. The broker sends the start, the history, then acknowledgements and
-    perhaps a cancel; the runner sends events. A caller that sends start and history and closes its side
-    (grpcurl) acknowledges everything in advance, and grants what needs no approval. Errors:
+    perhaps a cancel; the runner sends events. A caller by hand (grpcurl: one that names no
+    `protocol_revision`) that sends start and history and closes its side acknowledges everything in advance, and
+    grants what needs no approval. Errors:
     `RUNNER_BUSY`, `AGENT_NOT_FOUND`, `PROTOCOL_VIOLATION`, `INVALID_FIELD`, `SHUTTING_DOWN`.
     """
     ExtractToolResults: _grpc.UnaryUnaryMultiCallable[_runner_pb2.ExtractToolResultsRequest, _runner_pb2.ExtractToolResultsResponse]
@@ -86,8 +87,9 @@ class RunnerServiceAsyncStub(RunnerServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     Execute: _aio.StreamStreamMultiCallable[_runner_pb2.ExecuteRequest, _runner_pb2.ExecuteResponse]  # type: ignore[assignment]
     """Executes one attempt of one run. The broker sends the start, the history, then acknowledgements and
-    perhaps a cancel; the runner sends events. A caller that sends start and history and closes its side
-    (grpcurl) acknowledges everything in advance, and grants what needs no approval. Errors:
+    perhaps a cancel; the runner sends events. A caller by hand (grpcurl: one that names no
+    `protocol_revision`) that sends start and history and closes its side acknowledges everything in advance, and
+    grants what needs no approval. Errors:
     `RUNNER_BUSY`, `AGENT_NOT_FOUND`, `PROTOCOL_VIOLATION`, `INVALID_FIELD`, `SHUTTING_DOWN`.
     """
     ExtractToolResults: _aio.UnaryUnaryMultiCallable[_runner_pb2.ExtractToolResultsRequest, _runner_pb2.ExtractToolResultsResponse]  # type: ignore[assignment]
@@ -110,8 +112,9 @@ class RunnerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_runner_pb2.ExecuteResponse], _abc.AsyncIterator[_runner_pb2.ExecuteResponse]]:
         """Executes one attempt of one run. The broker sends the start, the history, then acknowledgements and
-        perhaps a cancel; the runner sends events. A caller that sends start and history and closes its side
-        (grpcurl) acknowledges everything in advance, and grants what needs no approval. Errors:
+        perhaps a cancel; the runner sends events. A caller by hand (grpcurl: one that names no
+        `protocol_revision`) that sends start and history and closes its side acknowledges everything in advance, and
+        grants what needs no approval. Errors:
         `RUNNER_BUSY`, `AGENT_NOT_FOUND`, `PROTOCOL_VIOLATION`, `INVALID_FIELD`, `SHUTTING_DOWN`.
         """
 

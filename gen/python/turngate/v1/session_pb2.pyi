@@ -131,6 +131,8 @@ class _QueuePauseReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Queu
     """Two runs in a row have failed (rule G2)."""
     QUEUE_PAUSE_REASON_CANCELLED: _QueuePauseReason.ValueType  # 2
     """A run was cancelled with `HELD_MESSAGES_KEEP` (rule C1)."""
+    QUEUE_PAUSE_REASON_IMPORTED: _QueuePauseReason.ValueType  # 3
+    """The session was imported while the run that held messages waited for was under way."""
 
 class QueuePauseReason(_QueuePauseReason, metaclass=_QueuePauseReasonEnumTypeWrapper):
     """Why the queue is paused."""
@@ -141,6 +143,8 @@ QUEUE_PAUSE_REASON_FAILURES: QueuePauseReason.ValueType  # 1
 """Two runs in a row have failed (rule G2)."""
 QUEUE_PAUSE_REASON_CANCELLED: QueuePauseReason.ValueType  # 2
 """A run was cancelled with `HELD_MESSAGES_KEEP` (rule C1)."""
+QUEUE_PAUSE_REASON_IMPORTED: QueuePauseReason.ValueType  # 3
+"""The session was imported while the run that held messages waited for was under way."""
 Global___QueuePauseReason: _TypeAlias = QueuePauseReason  # noqa: Y015
 
 class _NodeKind:

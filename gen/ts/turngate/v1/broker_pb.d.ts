@@ -281,6 +281,107 @@ export declare type DeleteSessionResponse = Message<"turngate.v1.DeleteSessionRe
 export declare const DeleteSessionResponseSchema: GenMessage<DeleteSessionResponse>;
 
 /**
+ * Request of `ExportSession`.
+ *
+ * @generated from message turngate.v1.ExportSessionRequest
+ */
+export declare type ExportSessionRequest = Message<"turngate.v1.ExportSessionRequest"> & {
+  /**
+   * The session.
+   *
+   * @generated from field: string session_id = 1;
+   */
+  sessionId: string;
+};
+
+/**
+ * Describes the message turngate.v1.ExportSessionRequest.
+ * Use `create(ExportSessionRequestSchema)` to create a new message.
+ */
+export declare const ExportSessionRequestSchema: GenMessage<ExportSessionRequest>;
+
+/**
+ * Response of `ExportSession`.
+ *
+ * @generated from message turngate.v1.ExportSessionResponse
+ */
+export declare type ExportSessionResponse = Message<"turngate.v1.ExportSessionResponse"> & {
+  /**
+   * The next piece of the file, UTF-8; at most 256 KiB.
+   *
+   * @generated from field: bytes data = 1;
+   */
+  data: Uint8Array;
+};
+
+/**
+ * Describes the message turngate.v1.ExportSessionResponse.
+ * Use `create(ExportSessionResponseSchema)` to create a new message.
+ */
+export declare const ExportSessionResponseSchema: GenMessage<ExportSessionResponse>;
+
+/**
+ * Request of `ImportSession`: a stream whose first message says what is asked, and all bring the file.
+ *
+ * @generated from message turngate.v1.ImportSessionRequest
+ */
+export declare type ImportSessionRequest = Message<"turngate.v1.ImportSessionRequest"> & {
+  /**
+   * Only in the first message. The id of the new session; empty: the one in the file.
+   *
+   * @generated from field: string session_id = 1;
+   */
+  sessionId: string;
+
+  /**
+   * Only in the first message. See the conventions; scoped to the tenant.
+   *
+   * @generated from field: string request_id = 2;
+   */
+  requestId: string;
+
+  /**
+   * The next piece of the file. At most 256 MiB in all.
+   *
+   * @generated from field: bytes data = 3;
+   */
+  data: Uint8Array;
+};
+
+/**
+ * Describes the message turngate.v1.ImportSessionRequest.
+ * Use `create(ImportSessionRequestSchema)` to create a new message.
+ */
+export declare const ImportSessionRequestSchema: GenMessage<ImportSessionRequest>;
+
+/**
+ * Response of `ImportSession`.
+ *
+ * @generated from message turngate.v1.ImportSessionResponse
+ */
+export declare type ImportSessionResponse = Message<"turngate.v1.ImportSessionResponse"> & {
+  /**
+   * The new session.
+   *
+   * @generated from field: string session_id = 1;
+   */
+  sessionId: string;
+
+  /**
+   * How many events came with the file.
+   *
+   * @generated from field: int64 event_count = 2;
+   */
+  eventCount: bigint;
+};
+
+/**
+ * Describes the message turngate.v1.ImportSessionResponse.
+ * Use `create(ImportSessionResponseSchema)` to create a new message.
+ */
+export declare const ImportSessionResponseSchema: GenMessage<ImportSessionResponse>;
+
+/**
  * Request of `SendMessage`.
  *
  * @generated from message turngate.v1.SendMessageRequest
@@ -2370,6 +2471,34 @@ export declare const BrokerService: GenService<{
     methodKind: "unary";
     input: typeof DeleteSessionRequestSchema;
     output: typeof DeleteSessionResponseSchema;
+  },
+  /**
+   * Streams a session as a file: newline-delimited JSON, cut into pieces anywhere. The first line is an object
+   * with `format` ("turngate.session"), `version` (1), `sessionId`, `tenantId` and `events`, the number of the
+   * lines that follow. Each of these is a `SessionEvent` in protobuf's JSON form, without the deltas of text.
+   * Messages that were being written are not in it.
+   *
+   * @generated from rpc turngate.v1.BrokerService.ExportSession
+   */
+  exportSession: {
+    methodKind: "server_streaming";
+    input: typeof ExportSessionRequestSchema;
+    output: typeof ExportSessionResponseSchema;
+  },
+  /**
+   * Makes a session of an exported file, with the same nodes, messages, calls and interactions under the same
+   * ids: the same tree and transcript (rule P3; needs the scope `admin`). Parked runs stay parked, and their
+   * open questions can be answered. Runs that were under way fail (`RUN_FAILURE_REASON_IMPORTED`); nothing
+   * starts by itself. Imported answers and decisions are history: they grant and fulfil nothing. The last event
+   * is `session_imported`. Errors: `PERMISSION_DENIED`, `SESSION_ID_TAKEN`; `INVALID_FIELD` for a file that is
+   * none or does not fit together, with the line.
+   *
+   * @generated from rpc turngate.v1.BrokerService.ImportSession
+   */
+  importSession: {
+    methodKind: "client_streaming";
+    input: typeof ImportSessionRequestSchema;
+    output: typeof ImportSessionResponseSchema;
   },
   /**
    * Sends a user message, also as an edit of an earlier one. It enters at once, and a run starts, or it is

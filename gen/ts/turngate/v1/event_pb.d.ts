@@ -260,6 +260,14 @@ export declare type SessionEvent = Message<"turngate.v1.SessionEvent"> & {
      */
     value: HoldChanged;
     case: "holdChanged";
+  } | {
+    /**
+     * The session was imported: what comes before is history.
+     *
+     * @generated from field: turngate.v1.SessionImported session_imported = 34;
+     */
+    value: SessionImported;
+    case: "sessionImported";
   } | { case: undefined; value?: undefined };
 };
 
@@ -1099,6 +1107,34 @@ export declare type GrantRevoked = Message<"turngate.v1.GrantRevoked"> & {
  * Use `create(GrantRevokedSchema)` to create a new message.
  */
 export declare const GrantRevokedSchema: GenMessage<GrantRevoked>;
+
+/**
+ * The session was imported. All events before this one happened elsewhere and came with the import, but for
+ * the ends of runs that were under way there. Results and answers among them are marked `imported`.
+ *
+ * @generated from message turngate.v1.SessionImported
+ */
+export declare type SessionImported = Message<"turngate.v1.SessionImported"> & {
+  /**
+   * The session's id where it was exported.
+   *
+   * @generated from field: string source_session_id = 1;
+   */
+  sourceSessionId: string;
+
+  /**
+   * The tenant there.
+   *
+   * @generated from field: string source_tenant_id = 2;
+   */
+  sourceTenantId: string;
+};
+
+/**
+ * Describes the message turngate.v1.SessionImported.
+ * Use `create(SessionImportedSchema)` to create a new message.
+ */
+export declare const SessionImportedSchema: GenMessage<SessionImported>;
 
 /**
  * The session was deleted. Its content is gone.

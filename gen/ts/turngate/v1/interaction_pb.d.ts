@@ -291,6 +291,13 @@ export declare type Answer = Message<"turngate.v1.Answer"> & {
    * @generated from field: string client_ref = 11;
    */
   clientRef: string;
+
+  /**
+   * True: it came with an import. It is history: it grants and fulfils nothing (rule P3).
+   *
+   * @generated from field: bool imported = 12;
+   */
+  imported: boolean;
 };
 
 /**

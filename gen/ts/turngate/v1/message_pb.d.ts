@@ -366,6 +366,13 @@ export declare type ToolResult = Message$1<"turngate.v1.ToolResult"> & {
    * @generated from field: google.protobuf.Timestamp create_time = 7;
    */
   createTime?: Timestamp | undefined;
+
+  /**
+   * True: it came with an import. It is history, shown as such, and fulfils no call (rule P3).
+   *
+   * @generated from field: bool imported = 8;
+   */
+  imported: boolean;
 };
 
 /**
@@ -496,6 +503,13 @@ export declare type ApprovalDecision = Message$1<"turngate.v1.ApprovalDecision">
    * @generated from field: google.protobuf.Timestamp create_time = 7;
    */
   createTime?: Timestamp | undefined;
+
+  /**
+   * True: it came with an import. It is history and lets no tool start (rule P3).
+   *
+   * @generated from field: bool imported = 8;
+   */
+  imported: boolean;
 };
 
 /**

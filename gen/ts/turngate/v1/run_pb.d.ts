@@ -427,6 +427,13 @@ export enum RunFailureReason {
    * @generated from enum value: RUN_FAILURE_REASON_TIMEOUT = 14;
    */
   TIMEOUT = 14,
+
+  /**
+   * It was under way when its session was exported; the import ends it. `RetryRun` goes on with what it had.
+   *
+   * @generated from enum value: RUN_FAILURE_REASON_IMPORTED = 15;
+   */
+  IMPORTED = 15,
 }
 
 /**

@@ -249,7 +249,8 @@ export declare type ExecuteStart = Message<"turngate.v1.ExecuteStart"> & {
   heartbeatInterval?: Duration | undefined;
 
   /**
-   * The revision of the protocol that the broker speaks in this attempt.
+   * The revision of the protocol that the broker speaks in this attempt. 0: a call by hand, which may close its
+   * side instead of acknowledging; every broker sets it, and a stream of its that ends early is a lost attempt.
    *
    * @generated from field: int32 protocol_revision = 19;
    */
@@ -1465,8 +1466,9 @@ export declare const ReplayOutcomeSchema: GenEnum<ReplayOutcome>;
 export declare const RunnerService: GenService<{
   /**
    * Executes one attempt of one run. The broker sends the start, the history, then acknowledgements and
-   * perhaps a cancel; the runner sends events. A caller that sends start and history and closes its side
-   * (grpcurl) acknowledges everything in advance, and grants what needs no approval. Errors:
+   * perhaps a cancel; the runner sends events. A caller by hand (grpcurl: one that names no
+   * `protocol_revision`) that sends start and history and closes its side acknowledges everything in advance, and
+   * grants what needs no approval. Errors:
    * `RUNNER_BUSY`, `AGENT_NOT_FOUND`, `PROTOCOL_VIOLATION`, `INVALID_FIELD`, `SHUTTING_DOWN`.
    *
    * @generated from rpc turngate.v1.RunnerService.Execute

@@ -716,6 +716,13 @@ export enum QueuePauseReason {
    * @generated from enum value: QUEUE_PAUSE_REASON_CANCELLED = 2;
    */
   CANCELLED = 2,
+
+  /**
+   * The session was imported while the run that held messages waited for was under way.
+   *
+   * @generated from enum value: QUEUE_PAUSE_REASON_IMPORTED = 3;
+   */
+  IMPORTED = 3,
 }
 
 /**

@@ -604,6 +604,21 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int IMPORTED_FIELD_NUMBER = 12;
+  private boolean imported_ = false;
+  /**
+   * <pre>
+   * True: it came with an import. It is history: it grants and fulfils nothing (rule P3).
+   * </pre>
+   *
+   * <code>bool imported = 12;</code>
+   * @return The imported.
+   */
+  @java.lang.Override
+  public boolean getImported() {
+    return imported_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -652,6 +667,9 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(clientRef_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 11, clientRef_);
     }
+    if (imported_ != false) {
+      output.writeBool(12, imported_);
+    }
     getUnknownFields().writeTo(output);
   }
 
@@ -698,6 +716,10 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(clientRef_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(11, clientRef_);
     }
+    if (imported_ != false) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeBoolSize(12, imported_);
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -731,6 +753,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getRunId())) return false;
     if (!getClientRef()
         .equals(other.getClientRef())) return false;
+    if (getImported()
+        != other.getImported()) return false;
     if (!getContentCase().equals(other.getContentCase())) return false;
     switch (contentCase_) {
       case 5:
@@ -777,6 +801,9 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getRunId().hashCode();
     hash = (37 * hash) + CLIENT_REF_FIELD_NUMBER;
     hash = (53 * hash) + getClientRef().hashCode();
+    hash = (37 * hash) + IMPORTED_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
+        getImported());
     switch (contentCase_) {
       case 5:
         hash = (37 * hash) + OUTPUT_JSON_FIELD_NUMBER;
@@ -947,6 +974,7 @@ private static final long serialVersionUID = 0L;
       grantScope_ = 0;
       runId_ = "";
       clientRef_ = "";
+      imported_ = false;
       contentCase_ = 0;
       content_ = null;
       return this;
@@ -1011,6 +1039,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000400) != 0)) {
         result.clientRef_ = clientRef_;
       }
+      if (((from_bitField0_ & 0x00000800) != 0)) {
+        result.imported_ = imported_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -1066,6 +1097,9 @@ private static final long serialVersionUID = 0L;
         clientRef_ = other.clientRef_;
         bitField0_ |= 0x00000400;
         onChanged();
+      }
+      if (other.getImported() != false) {
+        setImported(other.getImported());
       }
       switch (other.getContentCase()) {
         case OUTPUT_JSON: {
@@ -1173,6 +1207,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000400;
               break;
             } // case 90
+            case 96: {
+              imported_ = input.readBool();
+              bitField0_ |= 0x00000800;
+              break;
+            } // case 96
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -2278,6 +2317,50 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       clientRef_ = value;
       bitField0_ |= 0x00000400;
+      onChanged();
+      return this;
+    }
+
+    private boolean imported_ ;
+    /**
+     * <pre>
+     * True: it came with an import. It is history: it grants and fulfils nothing (rule P3).
+     * </pre>
+     *
+     * <code>bool imported = 12;</code>
+     * @return The imported.
+     */
+    @java.lang.Override
+    public boolean getImported() {
+      return imported_;
+    }
+    /**
+     * <pre>
+     * True: it came with an import. It is history: it grants and fulfils nothing (rule P3).
+     * </pre>
+     *
+     * <code>bool imported = 12;</code>
+     * @param value The imported to set.
+     * @return This builder for chaining.
+     */
+    public Builder setImported(boolean value) {
+
+      imported_ = value;
+      bitField0_ |= 0x00000800;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * True: it came with an import. It is history: it grants and fulfils nothing (rule P3).
+     * </pre>
+     *
+     * <code>bool imported = 12;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearImported() {
+      bitField0_ = (bitField0_ & ~0x00000800);
+      imported_ = false;
       onChanged();
       return this;
     }

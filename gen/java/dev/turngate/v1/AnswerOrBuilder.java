@@ -255,5 +255,15 @@ public interface AnswerOrBuilder extends
   com.google.protobuf.ByteString
       getClientRefBytes();
 
+  /**
+   * <pre>
+   * True: it came with an import. It is history: it grants and fulfils nothing (rule P3).
+   * </pre>
+   *
+   * <code>bool imported = 12;</code>
+   * @return The imported.
+   */
+  boolean getImported();
+
   dev.turngate.v1.Answer.ContentCase getContentCase();
 }

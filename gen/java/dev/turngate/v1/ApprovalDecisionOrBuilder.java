@@ -145,4 +145,14 @@ public interface ApprovalDecisionOrBuilder extends
    * <code>.google.protobuf.Timestamp create_time = 7;</code>
    */
   com.google.protobuf.TimestampOrBuilder getCreateTimeOrBuilder();
+
+  /**
+   * <pre>
+   * True: it came with an import. It is history and lets no tool start (rule P3).
+   * </pre>
+   *
+   * <code>bool imported = 8;</code>
+   * @return The imported.
+   */
+  boolean getImported();
 }

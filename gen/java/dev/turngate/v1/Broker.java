@@ -72,6 +72,26 @@ public final class Broker extends com.google.protobuf.GeneratedFile {
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_turngate_v1_DeleteSessionResponse_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_turngate_v1_ExportSessionRequest_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_turngate_v1_ExportSessionRequest_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_turngate_v1_ExportSessionResponse_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_turngate_v1_ExportSessionResponse_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_turngate_v1_ImportSessionRequest_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_turngate_v1_ImportSessionRequest_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_turngate_v1_ImportSessionResponse_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_turngate_v1_ImportSessionResponse_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
     internal_static_turngate_v1_SendMessageRequest_descriptor;
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
@@ -365,226 +385,236 @@ public final class Broker extends com.google.protobuf.GeneratedFile {
       "e.v1.Session\022\027\n\017next_page_token\030\002 \001(\t\">\n" +
       "\024DeleteSessionRequest\022\022\n\nsession_id\030\001 \001(" +
       "\t\022\022\n\nrequest_id\030\002 \001(\t\"\027\n\025DeleteSessionRe" +
-      "sponse\"\356\001\n\022SendMessageRequest\022\022\n\nsession" +
-      "_id\030\001 \001(\t\022\014\n\004text\030\002 \001(\t\022 \n\005parts\030\003 \003(\0132\021" +
-      ".turngate.v1.Part\022\022\n\nmessage_id\030\004 \001(\t\022\026\n" +
-      "\016branch_node_id\030\005 \001(\t\022\030\n\020edits_message_i" +
-      "d\030\006 \001(\t\022$\n\007on_busy\030\007 \001(\0162\023.turngate.v1.O" +
-      "nBusy\022\024\n\014keep_running\030\010 \001(\010\022\022\n\nrequest_i" +
-      "d\030\t \001(\t\"\264\001\n\023SendMessageResponse\022)\n\007outco" +
-      "me\030\001 \001(\0162\030.turngate.v1.SendOutcome\022\022\n\nme" +
-      "ssage_id\030\002 \001(\t\022\016\n\006run_id\030\003 \001(\t\022&\n\004held\030\004" +
-      " \001(\0132\030.turngate.v1.HeldMessage\022\016\n\006cursor" +
-      "\030\005 \001(\t\022\026\n\016branch_node_id\030\006 \001(\t\"-\n\027ListHe" +
-      "ldMessagesRequest\022\022\n\nsession_id\030\001 \001(\t\"t\n" +
-      "\030ListHeldMessagesResponse\022*\n\010messages\030\001 " +
-      "\003(\0132\030.turngate.v1.HeldMessage\022,\n\013queue_p" +
-      "ause\030\002 \001(\0132\027.turngate.v1.QueuePause\"\206\001\n\030" +
-      "UpdateHeldMessageRequest\022\022\n\nsession_id\030\001" +
-      " \001(\t\022\022\n\nmessage_id\030\002 \001(\t\022\014\n\004text\030\003 \001(\t\022 " +
-      "\n\005parts\030\004 \003(\0132\021.turngate.v1.Part\022\022\n\nrequ" +
-      "est_id\030\005 \001(\t\"C\n\031UpdateHeldMessageRespons" +
-      "e\022&\n\004held\030\001 \001(\0132\030.turngate.v1.HeldMessag" +
-      "e\"V\n\030RemoveHeldMessageRequest\022\022\n\nsession" +
-      "_id\030\001 \001(\t\022\022\n\nmessage_id\030\002 \001(\t\022\022\n\nrequest" +
-      "_id\030\003 \001(\t\"\033\n\031RemoveHeldMessageResponse\"<" +
-      "\n\022ResumeQueueRequest\022\022\n\nsession_id\030\001 \001(\t" +
-      "\022\022\n\nrequest_id\030\002 \001(\t\"%\n\023ResumeQueueRespo" +
-      "nse\022\016\n\006run_id\030\001 \001(\t\"b\n\023WatchSessionReque" +
-      "st\022\022\n\nsession_id\030\001 \001(\t\022\r\n\005after\030\002 \001(\t\022\020\n" +
-      "\010snapshot\030\003 \001(\010\022\026\n\016without_deltas\030\004 \001(\010\"" +
-      "\217\001\n\024WatchSessionResponse\022)\n\006events\030\001 \003(\013" +
-      "2\031.turngate.v1.SessionEvent\022\016\n\006cursor\030\002 " +
-      "\001(\t\022\014\n\004live\030\003 \001(\010\022.\n\010snapshot\030\004 \001(\0132\034.tu" +
-      "rngate.v1.SessionSnapshot\"\351\002\n\017SessionSna" +
-      "pshot\022%\n\007session\030\001 \001(\0132\024.turngate.v1.Ses" +
-      "sion\022$\n\005nodes\030\002 \003(\0132\025.turngate.v1.TreeNo" +
-      "de\022.\n\014interactions\030\003 \003(\0132\030.turngate.v1.I" +
-      "nteraction\022/\n\rheld_messages\030\004 \003(\0132\030.turn" +
-      "gate.v1.HeldMessage\022+\n\ropen_messages\030\005 \003" +
-      "(\0132\024.turngate.v1.Message\022\020\n\010complete\030\006 \001" +
-      "(\010\022&\n\010messages\030\007 \003(\0132\024.turngate.v1.Messa" +
-      "ge\022\036\n\026older_nodes_page_token\030\010 \001(\t\022!\n\031ol" +
-      "der_messages_page_token\030\t \001(\t\"\276\001\n\010TreeNo" +
-      "de\022\n\n\002id\030\001 \001(\t\022\021\n\tparent_id\030\002 \001(\t\022#\n\004kin" +
-      "d\030\003 \001(\0162\025.turngate.v1.NodeKind\022\020\n\010select" +
-      "ed\030\004 \001(\010\022$\n\006prompt\030\005 \001(\0132\024.turngate.v1.M" +
-      "essage\022\035\n\003run\030\006 \001(\0132\020.turngate.v1.Run\022\027\n" +
-      "\017edits_prompt_id\030\007 \001(\t\"o\n\rGetRunRequest\022" +
-      "\022\n\nsession_id\030\001 \001(\t\022\020\n\006run_id\030\002 \001(\tH\000\022\024\n" +
-      "\nmessage_id\030\003 \001(\tH\000\022\030\n\016interaction_id\030\004 " +
-      "\001(\tH\000B\010\n\006lookup\"d\n\016GetRunResponse\022\035\n\003run" +
-      "\030\001 \001(\0132\020.turngate.v1.Run\0223\n\021open_interac" +
-      "tions\030\002 \003(\0132\030.turngate.v1.Interaction\"}\n" +
-      "\016GetTreeRequest\022\022\n\nsession_id\030\001 \001(\t\022\021\n\tp" +
-      "age_size\030\002 \001(\005\022\022\n\npage_token\030\003 \001(\t\022\032\n\022in" +
-      "clude_superseded\030\004 \001(\010\022\024\n\014newest_first\030\005" +
-      " \001(\010\"j\n\017GetTreeResponse\022$\n\005nodes\030\001 \003(\0132\025" +
-      ".turngate.v1.TreeNode\022\027\n\017next_page_token" +
-      "\030\002 \001(\t\022\030\n\020selected_node_id\030\003 \001(\t\"x\n\024GetT" +
-      "ranscriptRequest\022\022\n\nsession_id\030\001 \001(\t\022\017\n\007" +
-      "node_id\030\002 \001(\t\022\021\n\tpage_size\030\003 \001(\005\022\022\n\npage" +
-      "_token\030\004 \001(\t\022\024\n\014newest_first\030\005 \001(\010\"X\n\025Ge" +
-      "tTranscriptResponse\022&\n\010messages\030\001 \003(\0132\024." +
-      "turngate.v1.Message\022\027\n\017next_page_token\030\002" +
-      " \001(\t\"N\n\023SelectBranchRequest\022\022\n\nsession_i" +
-      "d\030\001 \001(\t\022\017\n\007node_id\030\002 \001(\t\022\022\n\nrequest_id\030\003" +
-      " \001(\t\"0\n\024SelectBranchResponse\022\030\n\020selected" +
-      "_node_id\030\001 \001(\t\"I\n\016InteractionRef\022\026\n\016inte" +
-      "raction_id\030\001 \001(\t\022\016\n\006run_id\030\002 \001(\t\022\017\n\007call" +
-      "_id\030\003 \001(\t\"\371\001\n\025SettleToolCallRequest\022\022\n\ns" +
-      "ession_id\030\001 \001(\t\0220\n\013interaction\030\002 \001(\0132\033.t" +
-      "urngate.v1.InteractionRef\022\025\n\013output_json" +
-      "\030\003 \001(\tH\000\022(\n\006output\030\004 \001(\0132\026.google.protob" +
-      "uf.ValueH\000\022\024\n\nerror_text\030\005 \001(\tH\000\022\021\n\ttool" +
-      "_name\030\006 \001(\t\022\022\n\nclient_ref\030\007 \001(\t\022\022\n\nreque" +
-      "st_id\030\010 \001(\tB\010\n\006answer\"\372\001\n\026SettleToolCall" +
-      "Response\022\016\n\006run_id\030\001 \001(\t\022\023\n\013fork_opened\030" +
-      "\002 \001(\010\022\021\n\tprompt_id\030\003 \001(\t\022\031\n\021superseded_r" +
-      "un_id\030\004 \001(\t\022\022\n\nmessage_id\030\005 \001(\t\022\027\n\017acted" +
-      "_on_run_id\030\006 \001(\t\022\026\n\016interaction_id\030\007 \001(\t" +
-      "\022\021\n\tanswer_id\030\010 \001(\t\022!\n\031waits_for_interac" +
-      "tion_ids\030\t \003(\t\022\022\n\nclient_ref\030\n \001(\t\"\354\001\n\025D" +
-      "ecideApprovalRequest\022\022\n\nsession_id\030\001 \001(\t" +
-      "\0220\n\013interaction\030\002 \001(\0132\033.turngate.v1.Inte" +
-      "ractionRef\022\'\n\010decision\030\003 \001(\0162\025.turngate." +
-      "v1.Decision\022\016\n\006reason\030\004 \001(\t\022,\n\013grant_sco" +
-      "pe\030\005 \001(\0162\027.turngate.v1.GrantScope\022\022\n\ncli" +
-      "ent_ref\030\006 \001(\t\022\022\n\nrequest_id\030\007 \001(\t\"\301\001\n\026De" +
-      "cideApprovalResponse\022\026\n\016interaction_id\030\001" +
-      " \001(\t\022\027\n\017acted_on_run_id\030\002 \001(\t\022!\n\031waits_f" +
-      "or_interaction_ids\030\003 \003(\t\022\021\n\tanswer_id\030\004 " +
-      "\001(\t\022\022\n\nclient_ref\030\005 \001(\t\022,\n\005state\030\006 \001(\0162\035" +
-      ".turngate.v1.InteractionState\"\202\001\n\026Report" +
-      "UnhandledRequest\022\022\n\nsession_id\030\001 \001(\t\0220\n\013" +
-      "interaction\030\002 \001(\0132\033.turngate.v1.Interact" +
-      "ionRef\022\016\n\006detail\030\003 \001(\t\022\022\n\nrequest_id\030\004 \001" +
-      "(\t\"x\n\027ReportUnhandledResponse\022\026\n\016interac" +
-      "tion_id\030\001 \001(\t\022,\n\005state\030\002 \001(\0162\035.turngate." +
-      "v1.InteractionState\022\027\n\017acted_on_run_id\030\003" +
-      " \001(\t\"t\n\030CancelInteractionRequest\022\022\n\nsess" +
-      "ion_id\030\001 \001(\t\0220\n\013interaction\030\002 \001(\0132\033.turn" +
-      "gate.v1.InteractionRef\022\022\n\nrequest_id\030\003 \001" +
-      "(\t\"z\n\031CancelInteractionResponse\022\026\n\016inter" +
-      "action_id\030\001 \001(\t\022,\n\005state\030\002 \001(\0162\035.turngat" +
-      "e.v1.InteractionState\022\027\n\017acted_on_run_id" +
-      "\030\003 \001(\t\"_\n\021ListGrantsRequest\022\022\n\nsession_i" +
-      "d\030\001 \001(\t\022\021\n\tpage_size\030\002 \001(\005\022\022\n\npage_token" +
-      "\030\003 \001(\t\022\017\n\007node_id\030\004 \001(\t\"Q\n\022ListGrantsRes" +
-      "ponse\022\"\n\006grants\030\001 \003(\0132\022.turngate.v1.Gran" +
-      "t\022\027\n\017next_page_token\030\002 \001(\t\"N\n\022RevokeGran" +
-      "tRequest\022\022\n\nsession_id\030\001 \001(\t\022\020\n\010grant_id" +
-      "\030\002 \001(\t\022\022\n\nrequest_id\030\003 \001(\t\"\025\n\023RevokeGran" +
-      "tResponse\"C\n\025GetInteractionRequest\022\022\n\nse" +
-      "ssion_id\030\001 \001(\t\022\026\n\016interaction_id\030\002 \001(\t\"G" +
-      "\n\026GetInteractionResponse\022-\n\013interaction\030" +
-      "\001 \001(\0132\030.turngate.v1.Interaction\"\203\002\n\021Inte" +
-      "ractionFilter\022\022\n\nsession_id\030\001 \001(\t\022*\n\004kin" +
-      "d\030\002 \001(\0162\034.turngate.v1.InteractionKind\022\021\n" +
-      "\ttool_name\030\003 \001(\t\022\022\n\nopened_for\030\004 \001(\t\022\034\n\024" +
-      "only_selected_branch\030\005 \001(\010\022:\n\006labels\030\006 \003" +
-      "(\0132*.turngate.v1.InteractionFilter.Label" +
-      "sEntry\032-\n\013LabelsEntry\022\013\n\003key\030\001 \001(\t\022\r\n\005va" +
-      "lue\030\002 \001(\t:\0028\001\"p\n\027ListInteractionsRequest" +
-      "\022.\n\006filter\030\001 \001(\0132\036.turngate.v1.Interacti" +
-      "onFilter\022\021\n\tpage_size\030\002 \001(\005\022\022\n\npage_toke" +
-      "n\030\003 \001(\t\"c\n\030ListInteractionsResponse\022.\n\014i" +
-      "nteractions\030\001 \003(\0132\030.turngate.v1.Interact" +
-      "ion\022\027\n\017next_page_token\030\002 \001(\t\"J\n\030WatchInt" +
-      "eractionsRequest\022.\n\006filter\030\001 \001(\0132\036.turng" +
-      "ate.v1.InteractionFilter\"}\n\031WatchInterac" +
-      "tionsResponse\022(\n\006opened\030\001 \003(\0132\030.turngate" +
-      ".v1.Interaction\022(\n\006closed\030\002 \003(\0132\030.turnga" +
-      "te.v1.Interaction\022\014\n\004live\030\003 \001(\010\"s\n\020Cance" +
-      "lRunRequest\022\022\n\nsession_id\030\001 \001(\t\022\016\n\006run_i" +
-      "d\030\002 \001(\t\022\'\n\004held\030\003 \001(\0162\031.turngate.v1.Held" +
-      "Messages\022\022\n\nrequest_id\030\004 \001(\t\"K\n\021CancelRu" +
-      "nResponse\022\035\n\003run\030\001 \001(\0132\020.turngate.v1.Run" +
-      "\022\027\n\017acted_on_run_id\030\002 \001(\t\"d\n\024RegenerateR" +
-      "unRequest\022\022\n\nsession_id\030\001 \001(\t\022\016\n\006run_id\030" +
-      "\002 \001(\t\022\024\n\014keep_running\030\003 \001(\010\022\022\n\nrequest_i" +
-      "d\030\004 \001(\t\"O\n\025RegenerateRunResponse\022\035\n\003run\030" +
-      "\001 \001(\0132\020.turngate.v1.Run\022\027\n\017acted_on_run_" +
-      "id\030\002 \001(\t\"I\n\017RetryRunRequest\022\022\n\nsession_i" +
-      "d\030\001 \001(\t\022\016\n\006run_id\030\002 \001(\t\022\022\n\nrequest_id\030\003 " +
-      "\001(\t\"J\n\020RetryRunResponse\022\035\n\003run\030\001 \001(\0132\020.t" +
-      "urngate.v1.Run\022\027\n\017acted_on_run_id\030\002 \001(\t\"" +
-      "\026\n\024GetServerInfoRequest\"\315\001\n\025GetServerInf" +
-      "oResponse\022\017\n\007version\030\001 \001(\t\022\"\n\006limits\030\002 \003" +
-      "(\0132\022.turngate.v1.Limit\022\035\n\025built_in_clien" +
-      "t_tools\030\003 \003(\t\022\026\n\016authentication\030\004 \001(\t\022/\n" +
-      "\013server_time\030\005 \001(\0132\032.google.protobuf.Tim" +
-      "estamp\022\027\n\017not_implemented\030\006 \003(\t\"2\n\005Limit" +
-      "\022\014\n\004name\030\001 \001(\t\022\r\n\005value\030\002 \001(\003\022\014\n\004unit\030\003 " +
-      "\001(\t*\\\n\013SendOutcome\022\034\n\030SEND_OUTCOME_UNSPE" +
-      "CIFIED\020\000\022\030\n\024SEND_OUTCOME_STARTED\020\001\022\025\n\021SE" +
-      "ND_OUTCOME_HELD\020\002*M\n\010Decision\022\030\n\024DECISIO" +
-      "N_UNSPECIFIED\020\000\022\024\n\020DECISION_APPROVE\020\001\022\021\n" +
-      "\rDECISION_DENY\020\002*`\n\014HeldMessages\022\035\n\031HELD" +
-      "_MESSAGES_UNSPECIFIED\020\000\022\031\n\025HELD_MESSAGES" +
-      "_RELEASE\020\001\022\026\n\022HELD_MESSAGES_KEEP\020\0022\275\022\n\rB" +
-      "rokerService\022V\n\rCreateSession\022!.turngate" +
-      ".v1.CreateSessionRequest\032\".turngate.v1.C" +
-      "reateSessionResponse\022M\n\nGetSession\022\036.tur" +
-      "ngate.v1.GetSessionRequest\032\037.turngate.v1" +
-      ".GetSessionResponse\022S\n\014ListSessions\022 .tu" +
-      "rngate.v1.ListSessionsRequest\032!.turngate" +
-      ".v1.ListSessionsResponse\022V\n\rDeleteSessio" +
-      "n\022!.turngate.v1.DeleteSessionRequest\032\".t" +
-      "urngate.v1.DeleteSessionResponse\022P\n\013Send" +
-      "Message\022\037.turngate.v1.SendMessageRequest" +
-      "\032 .turngate.v1.SendMessageResponse\022_\n\020Li" +
-      "stHeldMessages\022$.turngate.v1.ListHeldMes" +
-      "sagesRequest\032%.turngate.v1.ListHeldMessa" +
-      "gesResponse\022b\n\021UpdateHeldMessage\022%.turng" +
-      "ate.v1.UpdateHeldMessageRequest\032&.turnga" +
-      "te.v1.UpdateHeldMessageResponse\022b\n\021Remov" +
-      "eHeldMessage\022%.turngate.v1.RemoveHeldMes" +
-      "sageRequest\032&.turngate.v1.RemoveHeldMess" +
-      "ageResponse\022P\n\013ResumeQueue\022\037.turngate.v1" +
-      ".ResumeQueueRequest\032 .turngate.v1.Resume" +
-      "QueueResponse\022U\n\014WatchSession\022 .turngate" +
-      ".v1.WatchSessionRequest\032!.turngate.v1.Wa" +
-      "tchSessionResponse0\001\022A\n\006GetRun\022\032.turngat" +
-      "e.v1.GetRunRequest\032\033.turngate.v1.GetRunR" +
-      "esponse\022D\n\007GetTree\022\033.turngate.v1.GetTree" +
-      "Request\032\034.turngate.v1.GetTreeResponse\022V\n" +
-      "\rGetTranscript\022!.turngate.v1.GetTranscri" +
-      "ptRequest\032\".turngate.v1.GetTranscriptRes" +
-      "ponse\022S\n\014SelectBranch\022 .turngate.v1.Sele" +
-      "ctBranchRequest\032!.turngate.v1.SelectBran" +
-      "chResponse\022Y\n\016SettleToolCall\022\".turngate." +
-      "v1.SettleToolCallRequest\032#.turngate.v1.S" +
-      "ettleToolCallResponse\022Y\n\016DecideApproval\022" +
-      "\".turngate.v1.DecideApprovalRequest\032#.tu" +
-      "rngate.v1.DecideApprovalResponse\022\\\n\017Repo" +
-      "rtUnhandled\022#.turngate.v1.ReportUnhandle" +
-      "dRequest\032$.turngate.v1.ReportUnhandledRe" +
-      "sponse\022b\n\021CancelInteraction\022%.turngate.v" +
-      "1.CancelInteractionRequest\032&.turngate.v1" +
-      ".CancelInteractionResponse\022M\n\nListGrants" +
-      "\022\036.turngate.v1.ListGrantsRequest\032\037.turng" +
-      "ate.v1.ListGrantsResponse\022P\n\013RevokeGrant" +
-      "\022\037.turngate.v1.RevokeGrantRequest\032 .turn" +
-      "gate.v1.RevokeGrantResponse\022Y\n\016GetIntera" +
-      "ction\022\".turngate.v1.GetInteractionReques" +
-      "t\032#.turngate.v1.GetInteractionResponse\022_" +
-      "\n\020ListInteractions\022$.turngate.v1.ListInt" +
-      "eractionsRequest\032%.turngate.v1.ListInter" +
-      "actionsResponse\022d\n\021WatchInteractions\022%.t" +
-      "urngate.v1.WatchInteractionsRequest\032&.tu" +
-      "rngate.v1.WatchInteractionsResponse0\001\022J\n" +
-      "\tCancelRun\022\035.turngate.v1.CancelRunReques" +
-      "t\032\036.turngate.v1.CancelRunResponse\022V\n\rReg" +
-      "enerateRun\022!.turngate.v1.RegenerateRunRe" +
-      "quest\032\".turngate.v1.RegenerateRunRespons" +
-      "e\022G\n\010RetryRun\022\034.turngate.v1.RetryRunRequ" +
-      "est\032\035.turngate.v1.RetryRunResponse\022V\n\rGe" +
-      "tServerInfo\022!.turngate.v1.GetServerInfoR" +
-      "equest\032\".turngate.v1.GetServerInfoRespon" +
-      "seBO\n\017dev.turngate.v1P\001Z:github.com/turn" +
-      "gate/turngate/gen/go/turngate/v1;turngat" +
-      "ev1b\006proto3"
+      "sponse\"*\n\024ExportSessionRequest\022\022\n\nsessio" +
+      "n_id\030\001 \001(\t\"%\n\025ExportSessionResponse\022\014\n\004d" +
+      "ata\030\001 \001(\014\"L\n\024ImportSessionRequest\022\022\n\nses" +
+      "sion_id\030\001 \001(\t\022\022\n\nrequest_id\030\002 \001(\t\022\014\n\004dat" +
+      "a\030\003 \001(\014\"@\n\025ImportSessionResponse\022\022\n\nsess" +
+      "ion_id\030\001 \001(\t\022\023\n\013event_count\030\002 \001(\003\"\356\001\n\022Se" +
+      "ndMessageRequest\022\022\n\nsession_id\030\001 \001(\t\022\014\n\004" +
+      "text\030\002 \001(\t\022 \n\005parts\030\003 \003(\0132\021.turngate.v1." +
+      "Part\022\022\n\nmessage_id\030\004 \001(\t\022\026\n\016branch_node_" +
+      "id\030\005 \001(\t\022\030\n\020edits_message_id\030\006 \001(\t\022$\n\007on" +
+      "_busy\030\007 \001(\0162\023.turngate.v1.OnBusy\022\024\n\014keep" +
+      "_running\030\010 \001(\010\022\022\n\nrequest_id\030\t \001(\t\"\264\001\n\023S" +
+      "endMessageResponse\022)\n\007outcome\030\001 \001(\0162\030.tu" +
+      "rngate.v1.SendOutcome\022\022\n\nmessage_id\030\002 \001(" +
+      "\t\022\016\n\006run_id\030\003 \001(\t\022&\n\004held\030\004 \001(\0132\030.turnga" +
+      "te.v1.HeldMessage\022\016\n\006cursor\030\005 \001(\t\022\026\n\016bra" +
+      "nch_node_id\030\006 \001(\t\"-\n\027ListHeldMessagesReq" +
+      "uest\022\022\n\nsession_id\030\001 \001(\t\"t\n\030ListHeldMess" +
+      "agesResponse\022*\n\010messages\030\001 \003(\0132\030.turngat" +
+      "e.v1.HeldMessage\022,\n\013queue_pause\030\002 \001(\0132\027." +
+      "turngate.v1.QueuePause\"\206\001\n\030UpdateHeldMes" +
+      "sageRequest\022\022\n\nsession_id\030\001 \001(\t\022\022\n\nmessa" +
+      "ge_id\030\002 \001(\t\022\014\n\004text\030\003 \001(\t\022 \n\005parts\030\004 \003(\013" +
+      "2\021.turngate.v1.Part\022\022\n\nrequest_id\030\005 \001(\t\"" +
+      "C\n\031UpdateHeldMessageResponse\022&\n\004held\030\001 \001" +
+      "(\0132\030.turngate.v1.HeldMessage\"V\n\030RemoveHe" +
+      "ldMessageRequest\022\022\n\nsession_id\030\001 \001(\t\022\022\n\n" +
+      "message_id\030\002 \001(\t\022\022\n\nrequest_id\030\003 \001(\t\"\033\n\031" +
+      "RemoveHeldMessageResponse\"<\n\022ResumeQueue" +
+      "Request\022\022\n\nsession_id\030\001 \001(\t\022\022\n\nrequest_i" +
+      "d\030\002 \001(\t\"%\n\023ResumeQueueResponse\022\016\n\006run_id" +
+      "\030\001 \001(\t\"b\n\023WatchSessionRequest\022\022\n\nsession" +
+      "_id\030\001 \001(\t\022\r\n\005after\030\002 \001(\t\022\020\n\010snapshot\030\003 \001" +
+      "(\010\022\026\n\016without_deltas\030\004 \001(\010\"\217\001\n\024WatchSess" +
+      "ionResponse\022)\n\006events\030\001 \003(\0132\031.turngate.v" +
+      "1.SessionEvent\022\016\n\006cursor\030\002 \001(\t\022\014\n\004live\030\003" +
+      " \001(\010\022.\n\010snapshot\030\004 \001(\0132\034.turngate.v1.Ses" +
+      "sionSnapshot\"\351\002\n\017SessionSnapshot\022%\n\007sess" +
+      "ion\030\001 \001(\0132\024.turngate.v1.Session\022$\n\005nodes" +
+      "\030\002 \003(\0132\025.turngate.v1.TreeNode\022.\n\014interac" +
+      "tions\030\003 \003(\0132\030.turngate.v1.Interaction\022/\n" +
+      "\rheld_messages\030\004 \003(\0132\030.turngate.v1.HeldM" +
+      "essage\022+\n\ropen_messages\030\005 \003(\0132\024.turngate" +
+      ".v1.Message\022\020\n\010complete\030\006 \001(\010\022&\n\010message" +
+      "s\030\007 \003(\0132\024.turngate.v1.Message\022\036\n\026older_n" +
+      "odes_page_token\030\010 \001(\t\022!\n\031older_messages_" +
+      "page_token\030\t \001(\t\"\276\001\n\010TreeNode\022\n\n\002id\030\001 \001(" +
+      "\t\022\021\n\tparent_id\030\002 \001(\t\022#\n\004kind\030\003 \001(\0162\025.tur" +
+      "ngate.v1.NodeKind\022\020\n\010selected\030\004 \001(\010\022$\n\006p" +
+      "rompt\030\005 \001(\0132\024.turngate.v1.Message\022\035\n\003run" +
+      "\030\006 \001(\0132\020.turngate.v1.Run\022\027\n\017edits_prompt" +
+      "_id\030\007 \001(\t\"o\n\rGetRunRequest\022\022\n\nsession_id" +
+      "\030\001 \001(\t\022\020\n\006run_id\030\002 \001(\tH\000\022\024\n\nmessage_id\030\003" +
+      " \001(\tH\000\022\030\n\016interaction_id\030\004 \001(\tH\000B\010\n\006look" +
+      "up\"d\n\016GetRunResponse\022\035\n\003run\030\001 \001(\0132\020.turn" +
+      "gate.v1.Run\0223\n\021open_interactions\030\002 \003(\0132\030" +
+      ".turngate.v1.Interaction\"}\n\016GetTreeReque" +
+      "st\022\022\n\nsession_id\030\001 \001(\t\022\021\n\tpage_size\030\002 \001(" +
+      "\005\022\022\n\npage_token\030\003 \001(\t\022\032\n\022include_superse" +
+      "ded\030\004 \001(\010\022\024\n\014newest_first\030\005 \001(\010\"j\n\017GetTr" +
+      "eeResponse\022$\n\005nodes\030\001 \003(\0132\025.turngate.v1." +
+      "TreeNode\022\027\n\017next_page_token\030\002 \001(\t\022\030\n\020sel" +
+      "ected_node_id\030\003 \001(\t\"x\n\024GetTranscriptRequ" +
+      "est\022\022\n\nsession_id\030\001 \001(\t\022\017\n\007node_id\030\002 \001(\t" +
+      "\022\021\n\tpage_size\030\003 \001(\005\022\022\n\npage_token\030\004 \001(\t\022" +
+      "\024\n\014newest_first\030\005 \001(\010\"X\n\025GetTranscriptRe" +
+      "sponse\022&\n\010messages\030\001 \003(\0132\024.turngate.v1.M" +
+      "essage\022\027\n\017next_page_token\030\002 \001(\t\"N\n\023Selec" +
+      "tBranchRequest\022\022\n\nsession_id\030\001 \001(\t\022\017\n\007no" +
+      "de_id\030\002 \001(\t\022\022\n\nrequest_id\030\003 \001(\t\"0\n\024Selec" +
+      "tBranchResponse\022\030\n\020selected_node_id\030\001 \001(" +
+      "\t\"I\n\016InteractionRef\022\026\n\016interaction_id\030\001 " +
+      "\001(\t\022\016\n\006run_id\030\002 \001(\t\022\017\n\007call_id\030\003 \001(\t\"\371\001\n" +
+      "\025SettleToolCallRequest\022\022\n\nsession_id\030\001 \001" +
+      "(\t\0220\n\013interaction\030\002 \001(\0132\033.turngate.v1.In" +
+      "teractionRef\022\025\n\013output_json\030\003 \001(\tH\000\022(\n\006o" +
+      "utput\030\004 \001(\0132\026.google.protobuf.ValueH\000\022\024\n" +
+      "\nerror_text\030\005 \001(\tH\000\022\021\n\ttool_name\030\006 \001(\t\022\022" +
+      "\n\nclient_ref\030\007 \001(\t\022\022\n\nrequest_id\030\010 \001(\tB\010" +
+      "\n\006answer\"\372\001\n\026SettleToolCallResponse\022\016\n\006r" +
+      "un_id\030\001 \001(\t\022\023\n\013fork_opened\030\002 \001(\010\022\021\n\tprom" +
+      "pt_id\030\003 \001(\t\022\031\n\021superseded_run_id\030\004 \001(\t\022\022" +
+      "\n\nmessage_id\030\005 \001(\t\022\027\n\017acted_on_run_id\030\006 " +
+      "\001(\t\022\026\n\016interaction_id\030\007 \001(\t\022\021\n\tanswer_id" +
+      "\030\010 \001(\t\022!\n\031waits_for_interaction_ids\030\t \003(" +
+      "\t\022\022\n\nclient_ref\030\n \001(\t\"\354\001\n\025DecideApproval" +
+      "Request\022\022\n\nsession_id\030\001 \001(\t\0220\n\013interacti" +
+      "on\030\002 \001(\0132\033.turngate.v1.InteractionRef\022\'\n" +
+      "\010decision\030\003 \001(\0162\025.turngate.v1.Decision\022\016" +
+      "\n\006reason\030\004 \001(\t\022,\n\013grant_scope\030\005 \001(\0162\027.tu" +
+      "rngate.v1.GrantScope\022\022\n\nclient_ref\030\006 \001(\t" +
+      "\022\022\n\nrequest_id\030\007 \001(\t\"\301\001\n\026DecideApprovalR" +
+      "esponse\022\026\n\016interaction_id\030\001 \001(\t\022\027\n\017acted" +
+      "_on_run_id\030\002 \001(\t\022!\n\031waits_for_interactio" +
+      "n_ids\030\003 \003(\t\022\021\n\tanswer_id\030\004 \001(\t\022\022\n\nclient" +
+      "_ref\030\005 \001(\t\022,\n\005state\030\006 \001(\0162\035.turngate.v1." +
+      "InteractionState\"\202\001\n\026ReportUnhandledRequ" +
+      "est\022\022\n\nsession_id\030\001 \001(\t\0220\n\013interaction\030\002" +
+      " \001(\0132\033.turngate.v1.InteractionRef\022\016\n\006det" +
+      "ail\030\003 \001(\t\022\022\n\nrequest_id\030\004 \001(\t\"x\n\027ReportU" +
+      "nhandledResponse\022\026\n\016interaction_id\030\001 \001(\t" +
+      "\022,\n\005state\030\002 \001(\0162\035.turngate.v1.Interactio" +
+      "nState\022\027\n\017acted_on_run_id\030\003 \001(\t\"t\n\030Cance" +
+      "lInteractionRequest\022\022\n\nsession_id\030\001 \001(\t\022" +
+      "0\n\013interaction\030\002 \001(\0132\033.turngate.v1.Inter" +
+      "actionRef\022\022\n\nrequest_id\030\003 \001(\t\"z\n\031CancelI" +
+      "nteractionResponse\022\026\n\016interaction_id\030\001 \001" +
+      "(\t\022,\n\005state\030\002 \001(\0162\035.turngate.v1.Interact" +
+      "ionState\022\027\n\017acted_on_run_id\030\003 \001(\t\"_\n\021Lis" +
+      "tGrantsRequest\022\022\n\nsession_id\030\001 \001(\t\022\021\n\tpa" +
+      "ge_size\030\002 \001(\005\022\022\n\npage_token\030\003 \001(\t\022\017\n\007nod" +
+      "e_id\030\004 \001(\t\"Q\n\022ListGrantsResponse\022\"\n\006gran" +
+      "ts\030\001 \003(\0132\022.turngate.v1.Grant\022\027\n\017next_pag" +
+      "e_token\030\002 \001(\t\"N\n\022RevokeGrantRequest\022\022\n\ns" +
+      "ession_id\030\001 \001(\t\022\020\n\010grant_id\030\002 \001(\t\022\022\n\nreq" +
+      "uest_id\030\003 \001(\t\"\025\n\023RevokeGrantResponse\"C\n\025" +
+      "GetInteractionRequest\022\022\n\nsession_id\030\001 \001(" +
+      "\t\022\026\n\016interaction_id\030\002 \001(\t\"G\n\026GetInteract" +
+      "ionResponse\022-\n\013interaction\030\001 \001(\0132\030.turng" +
+      "ate.v1.Interaction\"\203\002\n\021InteractionFilter" +
+      "\022\022\n\nsession_id\030\001 \001(\t\022*\n\004kind\030\002 \001(\0162\034.tur" +
+      "ngate.v1.InteractionKind\022\021\n\ttool_name\030\003 " +
+      "\001(\t\022\022\n\nopened_for\030\004 \001(\t\022\034\n\024only_selected" +
+      "_branch\030\005 \001(\010\022:\n\006labels\030\006 \003(\0132*.turngate" +
+      ".v1.InteractionFilter.LabelsEntry\032-\n\013Lab" +
+      "elsEntry\022\013\n\003key\030\001 \001(\t\022\r\n\005value\030\002 \001(\t:\0028\001" +
+      "\"p\n\027ListInteractionsRequest\022.\n\006filter\030\001 " +
+      "\001(\0132\036.turngate.v1.InteractionFilter\022\021\n\tp" +
+      "age_size\030\002 \001(\005\022\022\n\npage_token\030\003 \001(\t\"c\n\030Li" +
+      "stInteractionsResponse\022.\n\014interactions\030\001" +
+      " \003(\0132\030.turngate.v1.Interaction\022\027\n\017next_p" +
+      "age_token\030\002 \001(\t\"J\n\030WatchInteractionsRequ" +
+      "est\022.\n\006filter\030\001 \001(\0132\036.turngate.v1.Intera" +
+      "ctionFilter\"}\n\031WatchInteractionsResponse" +
+      "\022(\n\006opened\030\001 \003(\0132\030.turngate.v1.Interacti" +
+      "on\022(\n\006closed\030\002 \003(\0132\030.turngate.v1.Interac" +
+      "tion\022\014\n\004live\030\003 \001(\010\"s\n\020CancelRunRequest\022\022" +
+      "\n\nsession_id\030\001 \001(\t\022\016\n\006run_id\030\002 \001(\t\022\'\n\004he" +
+      "ld\030\003 \001(\0162\031.turngate.v1.HeldMessages\022\022\n\nr" +
+      "equest_id\030\004 \001(\t\"K\n\021CancelRunResponse\022\035\n\003" +
+      "run\030\001 \001(\0132\020.turngate.v1.Run\022\027\n\017acted_on_" +
+      "run_id\030\002 \001(\t\"d\n\024RegenerateRunRequest\022\022\n\n" +
+      "session_id\030\001 \001(\t\022\016\n\006run_id\030\002 \001(\t\022\024\n\014keep" +
+      "_running\030\003 \001(\010\022\022\n\nrequest_id\030\004 \001(\t\"O\n\025Re" +
+      "generateRunResponse\022\035\n\003run\030\001 \001(\0132\020.turng" +
+      "ate.v1.Run\022\027\n\017acted_on_run_id\030\002 \001(\t\"I\n\017R" +
+      "etryRunRequest\022\022\n\nsession_id\030\001 \001(\t\022\016\n\006ru" +
+      "n_id\030\002 \001(\t\022\022\n\nrequest_id\030\003 \001(\t\"J\n\020RetryR" +
+      "unResponse\022\035\n\003run\030\001 \001(\0132\020.turngate.v1.Ru" +
+      "n\022\027\n\017acted_on_run_id\030\002 \001(\t\"\026\n\024GetServerI" +
+      "nfoRequest\"\315\001\n\025GetServerInfoResponse\022\017\n\007" +
+      "version\030\001 \001(\t\022\"\n\006limits\030\002 \003(\0132\022.turngate" +
+      ".v1.Limit\022\035\n\025built_in_client_tools\030\003 \003(\t" +
+      "\022\026\n\016authentication\030\004 \001(\t\022/\n\013server_time\030" +
+      "\005 \001(\0132\032.google.protobuf.Timestamp\022\027\n\017not" +
+      "_implemented\030\006 \003(\t\"2\n\005Limit\022\014\n\004name\030\001 \001(" +
+      "\t\022\r\n\005value\030\002 \001(\003\022\014\n\004unit\030\003 \001(\t*\\\n\013SendOu" +
+      "tcome\022\034\n\030SEND_OUTCOME_UNSPECIFIED\020\000\022\030\n\024S" +
+      "END_OUTCOME_STARTED\020\001\022\025\n\021SEND_OUTCOME_HE" +
+      "LD\020\002*M\n\010Decision\022\030\n\024DECISION_UNSPECIFIED" +
+      "\020\000\022\024\n\020DECISION_APPROVE\020\001\022\021\n\rDECISION_DEN" +
+      "Y\020\002*`\n\014HeldMessages\022\035\n\031HELD_MESSAGES_UNS" +
+      "PECIFIED\020\000\022\031\n\025HELD_MESSAGES_RELEASE\020\001\022\026\n" +
+      "\022HELD_MESSAGES_KEEP\020\0022\361\023\n\rBrokerService\022" +
+      "V\n\rCreateSession\022!.turngate.v1.CreateSes" +
+      "sionRequest\032\".turngate.v1.CreateSessionR" +
+      "esponse\022M\n\nGetSession\022\036.turngate.v1.GetS" +
+      "essionRequest\032\037.turngate.v1.GetSessionRe" +
+      "sponse\022S\n\014ListSessions\022 .turngate.v1.Lis" +
+      "tSessionsRequest\032!.turngate.v1.ListSessi" +
+      "onsResponse\022V\n\rDeleteSession\022!.turngate." +
+      "v1.DeleteSessionRequest\032\".turngate.v1.De" +
+      "leteSessionResponse\022X\n\rExportSession\022!.t" +
+      "urngate.v1.ExportSessionRequest\032\".turnga" +
+      "te.v1.ExportSessionResponse0\001\022X\n\rImportS" +
+      "ession\022!.turngate.v1.ImportSessionReques" +
+      "t\032\".turngate.v1.ImportSessionResponse(\001\022" +
+      "P\n\013SendMessage\022\037.turngate.v1.SendMessage" +
+      "Request\032 .turngate.v1.SendMessageRespons" +
+      "e\022_\n\020ListHeldMessages\022$.turngate.v1.List" +
+      "HeldMessagesRequest\032%.turngate.v1.ListHe" +
+      "ldMessagesResponse\022b\n\021UpdateHeldMessage\022" +
+      "%.turngate.v1.UpdateHeldMessageRequest\032&" +
+      ".turngate.v1.UpdateHeldMessageResponse\022b" +
+      "\n\021RemoveHeldMessage\022%.turngate.v1.Remove" +
+      "HeldMessageRequest\032&.turngate.v1.RemoveH" +
+      "eldMessageResponse\022P\n\013ResumeQueue\022\037.turn" +
+      "gate.v1.ResumeQueueRequest\032 .turngate.v1" +
+      ".ResumeQueueResponse\022U\n\014WatchSession\022 .t" +
+      "urngate.v1.WatchSessionRequest\032!.turngat" +
+      "e.v1.WatchSessionResponse0\001\022A\n\006GetRun\022\032." +
+      "turngate.v1.GetRunRequest\032\033.turngate.v1." +
+      "GetRunResponse\022D\n\007GetTree\022\033.turngate.v1." +
+      "GetTreeRequest\032\034.turngate.v1.GetTreeResp" +
+      "onse\022V\n\rGetTranscript\022!.turngate.v1.GetT" +
+      "ranscriptRequest\032\".turngate.v1.GetTransc" +
+      "riptResponse\022S\n\014SelectBranch\022 .turngate." +
+      "v1.SelectBranchRequest\032!.turngate.v1.Sel" +
+      "ectBranchResponse\022Y\n\016SettleToolCall\022\".tu" +
+      "rngate.v1.SettleToolCallRequest\032#.turnga" +
+      "te.v1.SettleToolCallResponse\022Y\n\016DecideAp" +
+      "proval\022\".turngate.v1.DecideApprovalReque" +
+      "st\032#.turngate.v1.DecideApprovalResponse\022" +
+      "\\\n\017ReportUnhandled\022#.turngate.v1.ReportU" +
+      "nhandledRequest\032$.turngate.v1.ReportUnha" +
+      "ndledResponse\022b\n\021CancelInteraction\022%.tur" +
+      "ngate.v1.CancelInteractionRequest\032&.turn" +
+      "gate.v1.CancelInteractionResponse\022M\n\nLis" +
+      "tGrants\022\036.turngate.v1.ListGrantsRequest\032" +
+      "\037.turngate.v1.ListGrantsResponse\022P\n\013Revo" +
+      "keGrant\022\037.turngate.v1.RevokeGrantRequest" +
+      "\032 .turngate.v1.RevokeGrantResponse\022Y\n\016Ge" +
+      "tInteraction\022\".turngate.v1.GetInteractio" +
+      "nRequest\032#.turngate.v1.GetInteractionRes" +
+      "ponse\022_\n\020ListInteractions\022$.turngate.v1." +
+      "ListInteractionsRequest\032%.turngate.v1.Li" +
+      "stInteractionsResponse\022d\n\021WatchInteracti" +
+      "ons\022%.turngate.v1.WatchInteractionsReque" +
+      "st\032&.turngate.v1.WatchInteractionsRespon" +
+      "se0\001\022J\n\tCancelRun\022\035.turngate.v1.CancelRu" +
+      "nRequest\032\036.turngate.v1.CancelRunResponse" +
+      "\022V\n\rRegenerateRun\022!.turngate.v1.Regenera" +
+      "teRunRequest\032\".turngate.v1.RegenerateRun" +
+      "Response\022G\n\010RetryRun\022\034.turngate.v1.Retry" +
+      "RunRequest\032\035.turngate.v1.RetryRunRespons" +
+      "e\022V\n\rGetServerInfo\022!.turngate.v1.GetServ" +
+      "erInfoRequest\032\".turngate.v1.GetServerInf" +
+      "oResponseBO\n\017dev.turngate.v1P\001Z:github.c" +
+      "om/turngate/turngate/gen/go/turngate/v1;" +
+      "turngatev1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -651,230 +681,254 @@ public final class Broker extends com.google.protobuf.GeneratedFile {
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_DeleteSessionResponse_descriptor,
         new java.lang.String[] { });
-    internal_static_turngate_v1_SendMessageRequest_descriptor =
+    internal_static_turngate_v1_ExportSessionRequest_descriptor =
       getDescriptor().getMessageType(8);
+    internal_static_turngate_v1_ExportSessionRequest_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_turngate_v1_ExportSessionRequest_descriptor,
+        new java.lang.String[] { "SessionId", });
+    internal_static_turngate_v1_ExportSessionResponse_descriptor =
+      getDescriptor().getMessageType(9);
+    internal_static_turngate_v1_ExportSessionResponse_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_turngate_v1_ExportSessionResponse_descriptor,
+        new java.lang.String[] { "Data", });
+    internal_static_turngate_v1_ImportSessionRequest_descriptor =
+      getDescriptor().getMessageType(10);
+    internal_static_turngate_v1_ImportSessionRequest_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_turngate_v1_ImportSessionRequest_descriptor,
+        new java.lang.String[] { "SessionId", "RequestId", "Data", });
+    internal_static_turngate_v1_ImportSessionResponse_descriptor =
+      getDescriptor().getMessageType(11);
+    internal_static_turngate_v1_ImportSessionResponse_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_turngate_v1_ImportSessionResponse_descriptor,
+        new java.lang.String[] { "SessionId", "EventCount", });
+    internal_static_turngate_v1_SendMessageRequest_descriptor =
+      getDescriptor().getMessageType(12);
     internal_static_turngate_v1_SendMessageRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_SendMessageRequest_descriptor,
         new java.lang.String[] { "SessionId", "Text", "Parts", "MessageId", "BranchNodeId", "EditsMessageId", "OnBusy", "KeepRunning", "RequestId", });
     internal_static_turngate_v1_SendMessageResponse_descriptor =
-      getDescriptor().getMessageType(9);
+      getDescriptor().getMessageType(13);
     internal_static_turngate_v1_SendMessageResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_SendMessageResponse_descriptor,
         new java.lang.String[] { "Outcome", "MessageId", "RunId", "Held", "Cursor", "BranchNodeId", });
     internal_static_turngate_v1_ListHeldMessagesRequest_descriptor =
-      getDescriptor().getMessageType(10);
+      getDescriptor().getMessageType(14);
     internal_static_turngate_v1_ListHeldMessagesRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_ListHeldMessagesRequest_descriptor,
         new java.lang.String[] { "SessionId", });
     internal_static_turngate_v1_ListHeldMessagesResponse_descriptor =
-      getDescriptor().getMessageType(11);
+      getDescriptor().getMessageType(15);
     internal_static_turngate_v1_ListHeldMessagesResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_ListHeldMessagesResponse_descriptor,
         new java.lang.String[] { "Messages", "QueuePause", });
     internal_static_turngate_v1_UpdateHeldMessageRequest_descriptor =
-      getDescriptor().getMessageType(12);
+      getDescriptor().getMessageType(16);
     internal_static_turngate_v1_UpdateHeldMessageRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_UpdateHeldMessageRequest_descriptor,
         new java.lang.String[] { "SessionId", "MessageId", "Text", "Parts", "RequestId", });
     internal_static_turngate_v1_UpdateHeldMessageResponse_descriptor =
-      getDescriptor().getMessageType(13);
+      getDescriptor().getMessageType(17);
     internal_static_turngate_v1_UpdateHeldMessageResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_UpdateHeldMessageResponse_descriptor,
         new java.lang.String[] { "Held", });
     internal_static_turngate_v1_RemoveHeldMessageRequest_descriptor =
-      getDescriptor().getMessageType(14);
+      getDescriptor().getMessageType(18);
     internal_static_turngate_v1_RemoveHeldMessageRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_RemoveHeldMessageRequest_descriptor,
         new java.lang.String[] { "SessionId", "MessageId", "RequestId", });
     internal_static_turngate_v1_RemoveHeldMessageResponse_descriptor =
-      getDescriptor().getMessageType(15);
+      getDescriptor().getMessageType(19);
     internal_static_turngate_v1_RemoveHeldMessageResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_RemoveHeldMessageResponse_descriptor,
         new java.lang.String[] { });
     internal_static_turngate_v1_ResumeQueueRequest_descriptor =
-      getDescriptor().getMessageType(16);
+      getDescriptor().getMessageType(20);
     internal_static_turngate_v1_ResumeQueueRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_ResumeQueueRequest_descriptor,
         new java.lang.String[] { "SessionId", "RequestId", });
     internal_static_turngate_v1_ResumeQueueResponse_descriptor =
-      getDescriptor().getMessageType(17);
+      getDescriptor().getMessageType(21);
     internal_static_turngate_v1_ResumeQueueResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_ResumeQueueResponse_descriptor,
         new java.lang.String[] { "RunId", });
     internal_static_turngate_v1_WatchSessionRequest_descriptor =
-      getDescriptor().getMessageType(18);
+      getDescriptor().getMessageType(22);
     internal_static_turngate_v1_WatchSessionRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_WatchSessionRequest_descriptor,
         new java.lang.String[] { "SessionId", "After", "Snapshot", "WithoutDeltas", });
     internal_static_turngate_v1_WatchSessionResponse_descriptor =
-      getDescriptor().getMessageType(19);
+      getDescriptor().getMessageType(23);
     internal_static_turngate_v1_WatchSessionResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_WatchSessionResponse_descriptor,
         new java.lang.String[] { "Events", "Cursor", "Live", "Snapshot", });
     internal_static_turngate_v1_SessionSnapshot_descriptor =
-      getDescriptor().getMessageType(20);
+      getDescriptor().getMessageType(24);
     internal_static_turngate_v1_SessionSnapshot_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_SessionSnapshot_descriptor,
         new java.lang.String[] { "Session", "Nodes", "Interactions", "HeldMessages", "OpenMessages", "Complete", "Messages", "OlderNodesPageToken", "OlderMessagesPageToken", });
     internal_static_turngate_v1_TreeNode_descriptor =
-      getDescriptor().getMessageType(21);
+      getDescriptor().getMessageType(25);
     internal_static_turngate_v1_TreeNode_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_TreeNode_descriptor,
         new java.lang.String[] { "Id", "ParentId", "Kind", "Selected", "Prompt", "Run", "EditsPromptId", });
     internal_static_turngate_v1_GetRunRequest_descriptor =
-      getDescriptor().getMessageType(22);
+      getDescriptor().getMessageType(26);
     internal_static_turngate_v1_GetRunRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_GetRunRequest_descriptor,
         new java.lang.String[] { "SessionId", "RunId", "MessageId", "InteractionId", "Lookup", });
     internal_static_turngate_v1_GetRunResponse_descriptor =
-      getDescriptor().getMessageType(23);
+      getDescriptor().getMessageType(27);
     internal_static_turngate_v1_GetRunResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_GetRunResponse_descriptor,
         new java.lang.String[] { "Run", "OpenInteractions", });
     internal_static_turngate_v1_GetTreeRequest_descriptor =
-      getDescriptor().getMessageType(24);
+      getDescriptor().getMessageType(28);
     internal_static_turngate_v1_GetTreeRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_GetTreeRequest_descriptor,
         new java.lang.String[] { "SessionId", "PageSize", "PageToken", "IncludeSuperseded", "NewestFirst", });
     internal_static_turngate_v1_GetTreeResponse_descriptor =
-      getDescriptor().getMessageType(25);
+      getDescriptor().getMessageType(29);
     internal_static_turngate_v1_GetTreeResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_GetTreeResponse_descriptor,
         new java.lang.String[] { "Nodes", "NextPageToken", "SelectedNodeId", });
     internal_static_turngate_v1_GetTranscriptRequest_descriptor =
-      getDescriptor().getMessageType(26);
+      getDescriptor().getMessageType(30);
     internal_static_turngate_v1_GetTranscriptRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_GetTranscriptRequest_descriptor,
         new java.lang.String[] { "SessionId", "NodeId", "PageSize", "PageToken", "NewestFirst", });
     internal_static_turngate_v1_GetTranscriptResponse_descriptor =
-      getDescriptor().getMessageType(27);
+      getDescriptor().getMessageType(31);
     internal_static_turngate_v1_GetTranscriptResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_GetTranscriptResponse_descriptor,
         new java.lang.String[] { "Messages", "NextPageToken", });
     internal_static_turngate_v1_SelectBranchRequest_descriptor =
-      getDescriptor().getMessageType(28);
+      getDescriptor().getMessageType(32);
     internal_static_turngate_v1_SelectBranchRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_SelectBranchRequest_descriptor,
         new java.lang.String[] { "SessionId", "NodeId", "RequestId", });
     internal_static_turngate_v1_SelectBranchResponse_descriptor =
-      getDescriptor().getMessageType(29);
+      getDescriptor().getMessageType(33);
     internal_static_turngate_v1_SelectBranchResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_SelectBranchResponse_descriptor,
         new java.lang.String[] { "SelectedNodeId", });
     internal_static_turngate_v1_InteractionRef_descriptor =
-      getDescriptor().getMessageType(30);
+      getDescriptor().getMessageType(34);
     internal_static_turngate_v1_InteractionRef_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_InteractionRef_descriptor,
         new java.lang.String[] { "InteractionId", "RunId", "CallId", });
     internal_static_turngate_v1_SettleToolCallRequest_descriptor =
-      getDescriptor().getMessageType(31);
+      getDescriptor().getMessageType(35);
     internal_static_turngate_v1_SettleToolCallRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_SettleToolCallRequest_descriptor,
         new java.lang.String[] { "SessionId", "Interaction", "OutputJson", "Output", "ErrorText", "ToolName", "ClientRef", "RequestId", "Answer", });
     internal_static_turngate_v1_SettleToolCallResponse_descriptor =
-      getDescriptor().getMessageType(32);
+      getDescriptor().getMessageType(36);
     internal_static_turngate_v1_SettleToolCallResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_SettleToolCallResponse_descriptor,
         new java.lang.String[] { "RunId", "ForkOpened", "PromptId", "SupersededRunId", "MessageId", "ActedOnRunId", "InteractionId", "AnswerId", "WaitsForInteractionIds", "ClientRef", });
     internal_static_turngate_v1_DecideApprovalRequest_descriptor =
-      getDescriptor().getMessageType(33);
+      getDescriptor().getMessageType(37);
     internal_static_turngate_v1_DecideApprovalRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_DecideApprovalRequest_descriptor,
         new java.lang.String[] { "SessionId", "Interaction", "Decision", "Reason", "GrantScope", "ClientRef", "RequestId", });
     internal_static_turngate_v1_DecideApprovalResponse_descriptor =
-      getDescriptor().getMessageType(34);
+      getDescriptor().getMessageType(38);
     internal_static_turngate_v1_DecideApprovalResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_DecideApprovalResponse_descriptor,
         new java.lang.String[] { "InteractionId", "ActedOnRunId", "WaitsForInteractionIds", "AnswerId", "ClientRef", "State", });
     internal_static_turngate_v1_ReportUnhandledRequest_descriptor =
-      getDescriptor().getMessageType(35);
+      getDescriptor().getMessageType(39);
     internal_static_turngate_v1_ReportUnhandledRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_ReportUnhandledRequest_descriptor,
         new java.lang.String[] { "SessionId", "Interaction", "Detail", "RequestId", });
     internal_static_turngate_v1_ReportUnhandledResponse_descriptor =
-      getDescriptor().getMessageType(36);
+      getDescriptor().getMessageType(40);
     internal_static_turngate_v1_ReportUnhandledResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_ReportUnhandledResponse_descriptor,
         new java.lang.String[] { "InteractionId", "State", "ActedOnRunId", });
     internal_static_turngate_v1_CancelInteractionRequest_descriptor =
-      getDescriptor().getMessageType(37);
+      getDescriptor().getMessageType(41);
     internal_static_turngate_v1_CancelInteractionRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_CancelInteractionRequest_descriptor,
         new java.lang.String[] { "SessionId", "Interaction", "RequestId", });
     internal_static_turngate_v1_CancelInteractionResponse_descriptor =
-      getDescriptor().getMessageType(38);
+      getDescriptor().getMessageType(42);
     internal_static_turngate_v1_CancelInteractionResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_CancelInteractionResponse_descriptor,
         new java.lang.String[] { "InteractionId", "State", "ActedOnRunId", });
     internal_static_turngate_v1_ListGrantsRequest_descriptor =
-      getDescriptor().getMessageType(39);
+      getDescriptor().getMessageType(43);
     internal_static_turngate_v1_ListGrantsRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_ListGrantsRequest_descriptor,
         new java.lang.String[] { "SessionId", "PageSize", "PageToken", "NodeId", });
     internal_static_turngate_v1_ListGrantsResponse_descriptor =
-      getDescriptor().getMessageType(40);
+      getDescriptor().getMessageType(44);
     internal_static_turngate_v1_ListGrantsResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_ListGrantsResponse_descriptor,
         new java.lang.String[] { "Grants", "NextPageToken", });
     internal_static_turngate_v1_RevokeGrantRequest_descriptor =
-      getDescriptor().getMessageType(41);
+      getDescriptor().getMessageType(45);
     internal_static_turngate_v1_RevokeGrantRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_RevokeGrantRequest_descriptor,
         new java.lang.String[] { "SessionId", "GrantId", "RequestId", });
     internal_static_turngate_v1_RevokeGrantResponse_descriptor =
-      getDescriptor().getMessageType(42);
+      getDescriptor().getMessageType(46);
     internal_static_turngate_v1_RevokeGrantResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_RevokeGrantResponse_descriptor,
         new java.lang.String[] { });
     internal_static_turngate_v1_GetInteractionRequest_descriptor =
-      getDescriptor().getMessageType(43);
+      getDescriptor().getMessageType(47);
     internal_static_turngate_v1_GetInteractionRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_GetInteractionRequest_descriptor,
         new java.lang.String[] { "SessionId", "InteractionId", });
     internal_static_turngate_v1_GetInteractionResponse_descriptor =
-      getDescriptor().getMessageType(44);
+      getDescriptor().getMessageType(48);
     internal_static_turngate_v1_GetInteractionResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_GetInteractionResponse_descriptor,
         new java.lang.String[] { "Interaction", });
     internal_static_turngate_v1_InteractionFilter_descriptor =
-      getDescriptor().getMessageType(45);
+      getDescriptor().getMessageType(49);
     internal_static_turngate_v1_InteractionFilter_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_InteractionFilter_descriptor,
@@ -886,79 +940,79 @@ public final class Broker extends com.google.protobuf.GeneratedFile {
         internal_static_turngate_v1_InteractionFilter_LabelsEntry_descriptor,
         new java.lang.String[] { "Key", "Value", });
     internal_static_turngate_v1_ListInteractionsRequest_descriptor =
-      getDescriptor().getMessageType(46);
+      getDescriptor().getMessageType(50);
     internal_static_turngate_v1_ListInteractionsRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_ListInteractionsRequest_descriptor,
         new java.lang.String[] { "Filter", "PageSize", "PageToken", });
     internal_static_turngate_v1_ListInteractionsResponse_descriptor =
-      getDescriptor().getMessageType(47);
+      getDescriptor().getMessageType(51);
     internal_static_turngate_v1_ListInteractionsResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_ListInteractionsResponse_descriptor,
         new java.lang.String[] { "Interactions", "NextPageToken", });
     internal_static_turngate_v1_WatchInteractionsRequest_descriptor =
-      getDescriptor().getMessageType(48);
+      getDescriptor().getMessageType(52);
     internal_static_turngate_v1_WatchInteractionsRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_WatchInteractionsRequest_descriptor,
         new java.lang.String[] { "Filter", });
     internal_static_turngate_v1_WatchInteractionsResponse_descriptor =
-      getDescriptor().getMessageType(49);
+      getDescriptor().getMessageType(53);
     internal_static_turngate_v1_WatchInteractionsResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_WatchInteractionsResponse_descriptor,
         new java.lang.String[] { "Opened", "Closed", "Live", });
     internal_static_turngate_v1_CancelRunRequest_descriptor =
-      getDescriptor().getMessageType(50);
+      getDescriptor().getMessageType(54);
     internal_static_turngate_v1_CancelRunRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_CancelRunRequest_descriptor,
         new java.lang.String[] { "SessionId", "RunId", "Held", "RequestId", });
     internal_static_turngate_v1_CancelRunResponse_descriptor =
-      getDescriptor().getMessageType(51);
+      getDescriptor().getMessageType(55);
     internal_static_turngate_v1_CancelRunResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_CancelRunResponse_descriptor,
         new java.lang.String[] { "Run", "ActedOnRunId", });
     internal_static_turngate_v1_RegenerateRunRequest_descriptor =
-      getDescriptor().getMessageType(52);
+      getDescriptor().getMessageType(56);
     internal_static_turngate_v1_RegenerateRunRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_RegenerateRunRequest_descriptor,
         new java.lang.String[] { "SessionId", "RunId", "KeepRunning", "RequestId", });
     internal_static_turngate_v1_RegenerateRunResponse_descriptor =
-      getDescriptor().getMessageType(53);
+      getDescriptor().getMessageType(57);
     internal_static_turngate_v1_RegenerateRunResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_RegenerateRunResponse_descriptor,
         new java.lang.String[] { "Run", "ActedOnRunId", });
     internal_static_turngate_v1_RetryRunRequest_descriptor =
-      getDescriptor().getMessageType(54);
+      getDescriptor().getMessageType(58);
     internal_static_turngate_v1_RetryRunRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_RetryRunRequest_descriptor,
         new java.lang.String[] { "SessionId", "RunId", "RequestId", });
     internal_static_turngate_v1_RetryRunResponse_descriptor =
-      getDescriptor().getMessageType(55);
+      getDescriptor().getMessageType(59);
     internal_static_turngate_v1_RetryRunResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_RetryRunResponse_descriptor,
         new java.lang.String[] { "Run", "ActedOnRunId", });
     internal_static_turngate_v1_GetServerInfoRequest_descriptor =
-      getDescriptor().getMessageType(56);
+      getDescriptor().getMessageType(60);
     internal_static_turngate_v1_GetServerInfoRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_GetServerInfoRequest_descriptor,
         new java.lang.String[] { });
     internal_static_turngate_v1_GetServerInfoResponse_descriptor =
-      getDescriptor().getMessageType(57);
+      getDescriptor().getMessageType(61);
     internal_static_turngate_v1_GetServerInfoResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_GetServerInfoResponse_descriptor,
         new java.lang.String[] { "Version", "Limits", "BuiltInClientTools", "Authentication", "ServerTime", "NotImplemented", });
     internal_static_turngate_v1_Limit_descriptor =
-      getDescriptor().getMessageType(58);
+      getDescriptor().getMessageType(62);
     internal_static_turngate_v1_Limit_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_Limit_descriptor,

@@ -139,6 +139,68 @@ public final class BrokerServiceGrpc {
     return getDeleteSessionMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<dev.turngate.v1.ExportSessionRequest,
+      dev.turngate.v1.ExportSessionResponse> getExportSessionMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "ExportSession",
+      requestType = dev.turngate.v1.ExportSessionRequest.class,
+      responseType = dev.turngate.v1.ExportSessionResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.SERVER_STREAMING)
+  public static io.grpc.MethodDescriptor<dev.turngate.v1.ExportSessionRequest,
+      dev.turngate.v1.ExportSessionResponse> getExportSessionMethod() {
+    io.grpc.MethodDescriptor<dev.turngate.v1.ExportSessionRequest, dev.turngate.v1.ExportSessionResponse> getExportSessionMethod;
+    if ((getExportSessionMethod = BrokerServiceGrpc.getExportSessionMethod) == null) {
+      synchronized (BrokerServiceGrpc.class) {
+        if ((getExportSessionMethod = BrokerServiceGrpc.getExportSessionMethod) == null) {
+          BrokerServiceGrpc.getExportSessionMethod = getExportSessionMethod =
+              io.grpc.MethodDescriptor.<dev.turngate.v1.ExportSessionRequest, dev.turngate.v1.ExportSessionResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.SERVER_STREAMING)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "ExportSession"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.turngate.v1.ExportSessionRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.turngate.v1.ExportSessionResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new BrokerServiceMethodDescriptorSupplier("ExportSession"))
+              .build();
+        }
+      }
+    }
+    return getExportSessionMethod;
+  }
+
+  private static volatile io.grpc.MethodDescriptor<dev.turngate.v1.ImportSessionRequest,
+      dev.turngate.v1.ImportSessionResponse> getImportSessionMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "ImportSession",
+      requestType = dev.turngate.v1.ImportSessionRequest.class,
+      responseType = dev.turngate.v1.ImportSessionResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.CLIENT_STREAMING)
+  public static io.grpc.MethodDescriptor<dev.turngate.v1.ImportSessionRequest,
+      dev.turngate.v1.ImportSessionResponse> getImportSessionMethod() {
+    io.grpc.MethodDescriptor<dev.turngate.v1.ImportSessionRequest, dev.turngate.v1.ImportSessionResponse> getImportSessionMethod;
+    if ((getImportSessionMethod = BrokerServiceGrpc.getImportSessionMethod) == null) {
+      synchronized (BrokerServiceGrpc.class) {
+        if ((getImportSessionMethod = BrokerServiceGrpc.getImportSessionMethod) == null) {
+          BrokerServiceGrpc.getImportSessionMethod = getImportSessionMethod =
+              io.grpc.MethodDescriptor.<dev.turngate.v1.ImportSessionRequest, dev.turngate.v1.ImportSessionResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.CLIENT_STREAMING)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "ImportSession"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.turngate.v1.ImportSessionRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  dev.turngate.v1.ImportSessionResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new BrokerServiceMethodDescriptorSupplier("ImportSession"))
+              .build();
+        }
+      }
+    }
+    return getImportSessionMethod;
+  }
+
   private static volatile io.grpc.MethodDescriptor<dev.turngate.v1.SendMessageRequest,
       dev.turngate.v1.SendMessageResponse> getSendMessageMethod;
 
@@ -946,6 +1008,34 @@ public final class BrokerServiceGrpc {
 
     /**
      * <pre>
+     * Streams a session as a file: newline-delimited JSON, cut into pieces anywhere. The first line is an object
+     * with `format` ("turngate.session"), `version` (1), `sessionId`, `tenantId` and `events`, the number of the
+     * lines that follow. Each of these is a `SessionEvent` in protobuf's JSON form, without the deltas of text.
+     * Messages that were being written are not in it.
+     * </pre>
+     */
+    public void exportSession(dev.turngate.v1.ExportSessionRequest request,
+        io.grpc.stub.StreamObserver<dev.turngate.v1.ExportSessionResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getExportSessionMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Makes a session of an exported file, with the same nodes, messages, calls and interactions under the same
+     * ids: the same tree and transcript (rule P3; needs the scope `admin`). Parked runs stay parked, and their
+     * open questions can be answered. Runs that were under way fail (`RUN_FAILURE_REASON_IMPORTED`); nothing
+     * starts by itself. Imported answers and decisions are history: they grant and fulfil nothing. The last event
+     * is `session_imported`. Errors: `PERMISSION_DENIED`, `SESSION_ID_TAKEN`; `INVALID_FIELD` for a file that is
+     * none or does not fit together, with the line.
+     * </pre>
+     */
+    public io.grpc.stub.StreamObserver<dev.turngate.v1.ImportSessionRequest> importSession(
+        io.grpc.stub.StreamObserver<dev.turngate.v1.ImportSessionResponse> responseObserver) {
+      return io.grpc.stub.ServerCalls.asyncUnimplementedStreamingCall(getImportSessionMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
      * Sends a user message, also as an edit of an earlier one. It enters at once, and a run starts, or it is
      * held by the queue gate (rule G1). Errors: `SESSION_BUSY`, `MESSAGE_ID_TAKEN`, `NODE_NOT_FOUND`,
      * `NOT_A_PROMPT`.
@@ -1226,6 +1316,20 @@ public final class BrokerServiceGrpc {
                 dev.turngate.v1.DeleteSessionResponse>(
                   this, METHODID_DELETE_SESSION)))
           .addMethod(
+            getExportSessionMethod(),
+            io.grpc.stub.ServerCalls.asyncServerStreamingCall(
+              new MethodHandlers<
+                dev.turngate.v1.ExportSessionRequest,
+                dev.turngate.v1.ExportSessionResponse>(
+                  this, METHODID_EXPORT_SESSION)))
+          .addMethod(
+            getImportSessionMethod(),
+            io.grpc.stub.ServerCalls.asyncClientStreamingCall(
+              new MethodHandlers<
+                dev.turngate.v1.ImportSessionRequest,
+                dev.turngate.v1.ImportSessionResponse>(
+                  this, METHODID_IMPORT_SESSION)))
+          .addMethod(
             getSendMessageMethod(),
             io.grpc.stub.ServerCalls.asyncUnaryCall(
               new MethodHandlers<
@@ -1450,6 +1554,36 @@ public final class BrokerServiceGrpc {
         io.grpc.stub.StreamObserver<dev.turngate.v1.DeleteSessionResponse> responseObserver) {
       io.grpc.stub.ClientCalls.asyncUnaryCall(
           getChannel().newCall(getDeleteSessionMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Streams a session as a file: newline-delimited JSON, cut into pieces anywhere. The first line is an object
+     * with `format` ("turngate.session"), `version` (1), `sessionId`, `tenantId` and `events`, the number of the
+     * lines that follow. Each of these is a `SessionEvent` in protobuf's JSON form, without the deltas of text.
+     * Messages that were being written are not in it.
+     * </pre>
+     */
+    public void exportSession(dev.turngate.v1.ExportSessionRequest request,
+        io.grpc.stub.StreamObserver<dev.turngate.v1.ExportSessionResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncServerStreamingCall(
+          getChannel().newCall(getExportSessionMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * Makes a session of an exported file, with the same nodes, messages, calls and interactions under the same
+     * ids: the same tree and transcript (rule P3; needs the scope `admin`). Parked runs stay parked, and their
+     * open questions can be answered. Runs that were under way fail (`RUN_FAILURE_REASON_IMPORTED`); nothing
+     * starts by itself. Imported answers and decisions are history: they grant and fulfil nothing. The last event
+     * is `session_imported`. Errors: `PERMISSION_DENIED`, `SESSION_ID_TAKEN`; `INVALID_FIELD` for a file that is
+     * none or does not fit together, with the line.
+     * </pre>
+     */
+    public io.grpc.stub.StreamObserver<dev.turngate.v1.ImportSessionRequest> importSession(
+        io.grpc.stub.StreamObserver<dev.turngate.v1.ImportSessionResponse> responseObserver) {
+      return io.grpc.stub.ClientCalls.asyncClientStreamingCall(
+          getChannel().newCall(getImportSessionMethod(), getCallOptions()), responseObserver);
     }
 
     /**
@@ -1783,6 +1917,20 @@ public final class BrokerServiceGrpc {
     public dev.turngate.v1.DeleteSessionResponse deleteSession(dev.turngate.v1.DeleteSessionRequest request) {
       return io.grpc.stub.ClientCalls.blockingUnaryCall(
           getChannel(), getDeleteSessionMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Streams a session as a file: newline-delimited JSON, cut into pieces anywhere. The first line is an object
+     * with `format` ("turngate.session"), `version` (1), `sessionId`, `tenantId` and `events`, the number of the
+     * lines that follow. Each of these is a `SessionEvent` in protobuf's JSON form, without the deltas of text.
+     * Messages that were being written are not in it.
+     * </pre>
+     */
+    public java.util.Iterator<dev.turngate.v1.ExportSessionResponse> exportSession(
+        dev.turngate.v1.ExportSessionRequest request) {
+      return io.grpc.stub.ClientCalls.blockingServerStreamingCall(
+          getChannel(), getExportSessionMethod(), getCallOptions(), request);
     }
 
     /**
@@ -2356,29 +2504,31 @@ public final class BrokerServiceGrpc {
   private static final int METHODID_GET_SESSION = 1;
   private static final int METHODID_LIST_SESSIONS = 2;
   private static final int METHODID_DELETE_SESSION = 3;
-  private static final int METHODID_SEND_MESSAGE = 4;
-  private static final int METHODID_LIST_HELD_MESSAGES = 5;
-  private static final int METHODID_UPDATE_HELD_MESSAGE = 6;
-  private static final int METHODID_REMOVE_HELD_MESSAGE = 7;
-  private static final int METHODID_RESUME_QUEUE = 8;
-  private static final int METHODID_WATCH_SESSION = 9;
-  private static final int METHODID_GET_RUN = 10;
-  private static final int METHODID_GET_TREE = 11;
-  private static final int METHODID_GET_TRANSCRIPT = 12;
-  private static final int METHODID_SELECT_BRANCH = 13;
-  private static final int METHODID_SETTLE_TOOL_CALL = 14;
-  private static final int METHODID_DECIDE_APPROVAL = 15;
-  private static final int METHODID_REPORT_UNHANDLED = 16;
-  private static final int METHODID_CANCEL_INTERACTION = 17;
-  private static final int METHODID_LIST_GRANTS = 18;
-  private static final int METHODID_REVOKE_GRANT = 19;
-  private static final int METHODID_GET_INTERACTION = 20;
-  private static final int METHODID_LIST_INTERACTIONS = 21;
-  private static final int METHODID_WATCH_INTERACTIONS = 22;
-  private static final int METHODID_CANCEL_RUN = 23;
-  private static final int METHODID_REGENERATE_RUN = 24;
-  private static final int METHODID_RETRY_RUN = 25;
-  private static final int METHODID_GET_SERVER_INFO = 26;
+  private static final int METHODID_EXPORT_SESSION = 4;
+  private static final int METHODID_SEND_MESSAGE = 5;
+  private static final int METHODID_LIST_HELD_MESSAGES = 6;
+  private static final int METHODID_UPDATE_HELD_MESSAGE = 7;
+  private static final int METHODID_REMOVE_HELD_MESSAGE = 8;
+  private static final int METHODID_RESUME_QUEUE = 9;
+  private static final int METHODID_WATCH_SESSION = 10;
+  private static final int METHODID_GET_RUN = 11;
+  private static final int METHODID_GET_TREE = 12;
+  private static final int METHODID_GET_TRANSCRIPT = 13;
+  private static final int METHODID_SELECT_BRANCH = 14;
+  private static final int METHODID_SETTLE_TOOL_CALL = 15;
+  private static final int METHODID_DECIDE_APPROVAL = 16;
+  private static final int METHODID_REPORT_UNHANDLED = 17;
+  private static final int METHODID_CANCEL_INTERACTION = 18;
+  private static final int METHODID_LIST_GRANTS = 19;
+  private static final int METHODID_REVOKE_GRANT = 20;
+  private static final int METHODID_GET_INTERACTION = 21;
+  private static final int METHODID_LIST_INTERACTIONS = 22;
+  private static final int METHODID_WATCH_INTERACTIONS = 23;
+  private static final int METHODID_CANCEL_RUN = 24;
+  private static final int METHODID_REGENERATE_RUN = 25;
+  private static final int METHODID_RETRY_RUN = 26;
+  private static final int METHODID_GET_SERVER_INFO = 27;
+  private static final int METHODID_IMPORT_SESSION = 28;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -2412,6 +2562,10 @@ public final class BrokerServiceGrpc {
         case METHODID_DELETE_SESSION:
           serviceImpl.deleteSession((dev.turngate.v1.DeleteSessionRequest) request,
               (io.grpc.stub.StreamObserver<dev.turngate.v1.DeleteSessionResponse>) responseObserver);
+          break;
+        case METHODID_EXPORT_SESSION:
+          serviceImpl.exportSession((dev.turngate.v1.ExportSessionRequest) request,
+              (io.grpc.stub.StreamObserver<dev.turngate.v1.ExportSessionResponse>) responseObserver);
           break;
         case METHODID_SEND_MESSAGE:
           serviceImpl.sendMessage((dev.turngate.v1.SendMessageRequest) request,
@@ -2515,6 +2669,9 @@ public final class BrokerServiceGrpc {
     public io.grpc.stub.StreamObserver<Req> invoke(
         io.grpc.stub.StreamObserver<Resp> responseObserver) {
       switch (methodId) {
+        case METHODID_IMPORT_SESSION:
+          return (io.grpc.stub.StreamObserver<Req>) serviceImpl.importSession(
+              (io.grpc.stub.StreamObserver<dev.turngate.v1.ImportSessionResponse>) responseObserver);
         default:
           throw new AssertionError();
       }
@@ -2570,6 +2727,8 @@ public final class BrokerServiceGrpc {
               .addMethod(getGetSessionMethod())
               .addMethod(getListSessionsMethod())
               .addMethod(getDeleteSessionMethod())
+              .addMethod(getExportSessionMethod())
+              .addMethod(getImportSessionMethod())
               .addMethod(getSendMessageMethod())
               .addMethod(getListHeldMessagesMethod())
               .addMethod(getUpdateHeldMessageMethod())

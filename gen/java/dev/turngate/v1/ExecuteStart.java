@@ -784,7 +784,8 @@ private static final long serialVersionUID = 0L;
   private int protocolRevision_ = 0;
   /**
    * <pre>
-   * The revision of the protocol that the broker speaks in this attempt.
+   * The revision of the protocol that the broker speaks in this attempt. 0: a call by hand, which may close its
+   * side instead of acknowledging; every broker sets it, and a stream of its that ends early is a lost attempt.
    * </pre>
    *
    * <code>int32 protocol_revision = 19;</code>
@@ -4319,7 +4320,8 @@ private static final long serialVersionUID = 0L;
     private int protocolRevision_ ;
     /**
      * <pre>
-     * The revision of the protocol that the broker speaks in this attempt.
+     * The revision of the protocol that the broker speaks in this attempt. 0: a call by hand, which may close its
+     * side instead of acknowledging; every broker sets it, and a stream of its that ends early is a lost attempt.
      * </pre>
      *
      * <code>int32 protocol_revision = 19;</code>
@@ -4331,7 +4333,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The revision of the protocol that the broker speaks in this attempt.
+     * The revision of the protocol that the broker speaks in this attempt. 0: a call by hand, which may close its
+     * side instead of acknowledging; every broker sets it, and a stream of its that ends early is a lost attempt.
      * </pre>
      *
      * <code>int32 protocol_revision = 19;</code>
@@ -4347,7 +4350,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The revision of the protocol that the broker speaks in this attempt.
+     * The revision of the protocol that the broker speaks in this attempt. 0: a call by hand, which may close its
+     * side instead of acknowledging; every broker sets it, and a stream of its that ends early is a lost attempt.
      * </pre>
      *
      * <code>int32 protocol_revision = 19;</code>

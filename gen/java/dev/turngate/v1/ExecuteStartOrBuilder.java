@@ -460,7 +460,8 @@ public interface ExecuteStartOrBuilder extends
 
   /**
    * <pre>
-   * The revision of the protocol that the broker speaks in this attempt.
+   * The revision of the protocol that the broker speaks in this attempt. 0: a call by hand, which may close its
+   * side instead of acknowledging; every broker sets it, and a stream of its that ends early is a lost attempt.
    * </pre>
    *
    * <code>int32 protocol_revision = 19;</code>

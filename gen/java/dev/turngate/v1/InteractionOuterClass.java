@@ -67,35 +67,35 @@ public final class InteractionOuterClass extends com.google.protobuf.GeneratedFi
       "ers\030\024 \003(\t\022\014\n\004link\030\025 \001(\t\022.\n\006notice\030\026 \001(\0162" +
       "\036.turngate.v1.InteractionNotice\022\027\n\017waiti" +
       "ng_run_ids\030\027 \003(\t\022\032\n\022on_selected_branch\030\030" +
-      " \001(\010\"\223\002\n\006Answer\022\n\n\002id\030\001 \001(\t\022\016\n\006author\030\002 " +
+      " \001(\010\"\245\002\n\006Answer\022\n\n\002id\030\001 \001(\t\022\016\n\006author\030\002 " +
       "\001(\t\022\016\n\006client\030\003 \001(\t\022/\n\013create_time\030\004 \001(\013" +
       "2\032.google.protobuf.Timestamp\022\025\n\013output_j" +
       "son\030\005 \001(\tH\000\022\024\n\nerror_text\030\006 \001(\tH\000\022\022\n\010app" +
       "roved\030\007 \001(\010H\000\022\016\n\006reason\030\010 \001(\t\022,\n\013grant_s" +
       "cope\030\t \001(\0162\027.turngate.v1.GrantScope\022\016\n\006r" +
-      "un_id\030\n \001(\t\022\022\n\nclient_ref\030\013 \001(\tB\t\n\007conte" +
-      "nt*t\n\017InteractionKind\022 \n\034INTERACTION_KIN" +
-      "D_UNSPECIFIED\020\000\022 \n\034INTERACTION_KIND_CLIE" +
-      "NT_TOOL\020\001\022\035\n\031INTERACTION_KIND_APPROVAL\020\002" +
-      "*\222\002\n\020InteractionState\022!\n\035INTERACTION_STA" +
-      "TE_UNSPECIFIED\020\000\022\032\n\026INTERACTION_STATE_OP" +
-      "EN\020\001\022\036\n\032INTERACTION_STATE_ANSWERED\020\002\022\036\n\032" +
-      "INTERACTION_STATE_APPROVED\020\003\022\034\n\030INTERACT" +
-      "ION_STATE_DENIED\020\004\022\037\n\033INTERACTION_STATE_" +
-      "CANCELLED\020\005\022\035\n\031INTERACTION_STATE_EXPIRED" +
-      "\020\006\022!\n\035INTERACTION_STATE_NOT_HANDLED\020\007*\200\001" +
-      "\n\014ExpiryPolicy\022\035\n\031EXPIRY_POLICY_UNSPECIF" +
-      "IED\020\000\022\033\n\027EXPIRY_POLICY_FAIL_CALL\020\001\022\026\n\022EX" +
-      "PIRY_POLICY_DENY\020\002\022\034\n\030EXPIRY_POLICY_CANC" +
-      "EL_RUN\020\003*k\n\016ConflictPolicy\022\037\n\033CONFLICT_P" +
-      "OLICY_UNSPECIFIED\020\000\022\030\n\024CONFLICT_POLICY_F" +
-      "ORK\020\001\022\036\n\032CONFLICT_POLICY_FIRST_WINS\020\002*\205\001" +
-      "\n\021InteractionNotice\022\"\n\036INTERACTION_NOTIC" +
-      "E_UNSPECIFIED\020\000\022*\n&INTERACTION_NOTICE_UN" +
-      "SUPPORTED_PAYLOAD\020\001\022 \n\034INTERACTION_NOTIC" +
-      "E_UNHANDLED\020\002BO\n\017dev.turngate.v1P\001Z:gith" +
-      "ub.com/turngate/turngate/gen/go/turngate" +
-      "/v1;turngatev1b\006proto3"
+      "un_id\030\n \001(\t\022\022\n\nclient_ref\030\013 \001(\t\022\020\n\010impor" +
+      "ted\030\014 \001(\010B\t\n\007content*t\n\017InteractionKind\022" +
+      " \n\034INTERACTION_KIND_UNSPECIFIED\020\000\022 \n\034INT" +
+      "ERACTION_KIND_CLIENT_TOOL\020\001\022\035\n\031INTERACTI" +
+      "ON_KIND_APPROVAL\020\002*\222\002\n\020InteractionState\022" +
+      "!\n\035INTERACTION_STATE_UNSPECIFIED\020\000\022\032\n\026IN" +
+      "TERACTION_STATE_OPEN\020\001\022\036\n\032INTERACTION_ST" +
+      "ATE_ANSWERED\020\002\022\036\n\032INTERACTION_STATE_APPR" +
+      "OVED\020\003\022\034\n\030INTERACTION_STATE_DENIED\020\004\022\037\n\033" +
+      "INTERACTION_STATE_CANCELLED\020\005\022\035\n\031INTERAC" +
+      "TION_STATE_EXPIRED\020\006\022!\n\035INTERACTION_STAT" +
+      "E_NOT_HANDLED\020\007*\200\001\n\014ExpiryPolicy\022\035\n\031EXPI" +
+      "RY_POLICY_UNSPECIFIED\020\000\022\033\n\027EXPIRY_POLICY" +
+      "_FAIL_CALL\020\001\022\026\n\022EXPIRY_POLICY_DENY\020\002\022\034\n\030" +
+      "EXPIRY_POLICY_CANCEL_RUN\020\003*k\n\016ConflictPo" +
+      "licy\022\037\n\033CONFLICT_POLICY_UNSPECIFIED\020\000\022\030\n" +
+      "\024CONFLICT_POLICY_FORK\020\001\022\036\n\032CONFLICT_POLI" +
+      "CY_FIRST_WINS\020\002*\205\001\n\021InteractionNotice\022\"\n" +
+      "\036INTERACTION_NOTICE_UNSPECIFIED\020\000\022*\n&INT" +
+      "ERACTION_NOTICE_UNSUPPORTED_PAYLOAD\020\001\022 \n" +
+      "\034INTERACTION_NOTICE_UNHANDLED\020\002BO\n\017dev.t" +
+      "urngate.v1P\001Z:github.com/turngate/turnga" +
+      "te/gen/go/turngate/v1;turngatev1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -114,7 +114,7 @@ public final class InteractionOuterClass extends com.google.protobuf.GeneratedFi
     internal_static_turngate_v1_Answer_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_Answer_descriptor,
-        new java.lang.String[] { "Id", "Author", "Client", "CreateTime", "OutputJson", "ErrorText", "Approved", "Reason", "GrantScope", "RunId", "ClientRef", "Content", });
+        new java.lang.String[] { "Id", "Author", "Client", "CreateTime", "OutputJson", "ErrorText", "Approved", "Reason", "GrantScope", "RunId", "ClientRef", "Imported", "Content", });
     descriptor.resolveAllFeaturesImmutable();
     com.google.protobuf.TimestampProto.getDescriptor();
     dev.turngate.v1.MessageOuterClass.getDescriptor();

@@ -131,49 +131,50 @@ public final class MessageOuterClass extends com.google.protobuf.GeneratedFile {
       "guments_json\030\003 \001(\t\022\033\n\023malformed_argument" +
       "s\030\004 \001(\t\022+\n\010executor\030\005 \001(\0162\031.turngate.v1." +
       "ToolExecutor\022\030\n\020provider_call_id\030\006 \001(\t\022\023" +
-      "\n\013tool_origin\030\007 \001(\t\"\330\001\n\nToolResult\022\017\n\007ca" +
+      "\n\013tool_origin\030\007 \001(\t\"\352\001\n\nToolResult\022\017\n\007ca" +
       "ll_id\030\001 \001(\t\022\025\n\013output_json\030\002 \001(\tH\000\022\024\n\ner" +
       "ror_text\030\003 \001(\tH\000\022%\n\004kind\030\004 \001(\0162\027.turngat" +
       "e.v1.ResultKind\022\026\n\016interaction_id\030\005 \001(\t\022" +
       "\021\n\tanswer_id\030\006 \001(\t\022/\n\013create_time\030\007 \001(\0132" +
-      "\032.google.protobuf.TimestampB\t\n\007outcome\"E" +
-      "\n\nRenderHint\022\024\n\014tool_call_id\030\001 \001(\t\022\014\n\004ki" +
-      "nd\030\002 \001(\t\022\023\n\013params_json\030\003 \001(\t\"h\n\017Approva" +
-      "lRequest\022\026\n\016interaction_id\030\001 \001(\t\022\017\n\007call" +
-      "_id\030\002 \001(\t\022,\n\013grant_scope\030\003 \001(\0162\027.turngat" +
-      "e.v1.GrantScope\"\320\001\n\020ApprovalDecision\022\026\n\016" +
-      "interaction_id\030\001 \001(\t\022\017\n\007call_id\030\002 \001(\t\022\020\n" +
-      "\010approved\030\003 \001(\010\022\016\n\006reason\030\004 \001(\t\022,\n\013grant" +
-      "_scope\030\005 \001(\0162\027.turngate.v1.GrantScope\022\022\n" +
-      "\ndecided_by\030\006 \001(\t\022/\n\013create_time\030\007 \001(\0132\032" +
-      ".google.protobuf.Timestamp\"M\n\010FilePart\022\013" +
-      "\n\003uri\030\001 \001(\t\022\022\n\nmedia_type\030\002 \001(\t\022\014\n\004name\030" +
-      "\003 \001(\t\022\022\n\nsize_bytes\030\004 \001(\003\"&\n\010DataPart\022\014\n" +
-      "\004kind\030\001 \001(\t\022\014\n\004json\030\002 \001(\t\"Q\n\005Usage\022\024\n\014in" +
-      "put_tokens\030\001 \001(\003\022\025\n\routput_tokens\030\002 \001(\003\022" +
-      "\033\n\023cached_input_tokens\030\003 \001(\003\">\n\rProvider" +
-      "State\022\020\n\010provider\030\001 \001(\t\022\r\n\005model\030\002 \001(\t\022\014" +
-      "\n\004data\030\003 \001(\014\"7\n\014TraceContext\022\023\n\013tracepar" +
-      "ent\030\001 \001(\t\022\022\n\ntracestate\030\002 \001(\t*P\n\004Role\022\024\n" +
-      "\020ROLE_UNSPECIFIED\020\000\022\r\n\tROLE_USER\020\001\022\022\n\016RO" +
-      "LE_ASSISTANT\020\002\022\017\n\013ROLE_SYSTEM\020\003*}\n\014ToolE" +
-      "xecutor\022\035\n\031TOOL_EXECUTOR_UNSPECIFIED\020\000\022\030" +
-      "\n\024TOOL_EXECUTOR_CLIENT\020\001\022\030\n\024TOOL_EXECUTO" +
-      "R_SERVER\020\002\022\032\n\026TOOL_EXECUTOR_PROVIDER\020\003*\350" +
-      "\002\n\nResultKind\022\033\n\027RESULT_KIND_UNSPECIFIED" +
-      "\020\000\022\026\n\022RESULT_KIND_CLIENT\020\001\022\024\n\020RESULT_KIN" +
-      "D_TOOL\020\002\022\034\n\030RESULT_KIND_CALL_REFUSED\020\003\022\033" +
-      "\n\027RESULT_KIND_NOT_HANDLED\020\004\022#\n\037RESULT_KI" +
-      "ND_UNSUPPORTED_PAYLOAD\020\005\022\036\n\032RESULT_KIND_" +
-      "QUESTION_LIMIT\020\006\022!\n\035RESULT_KIND_CANCELLE" +
-      "D_BY_USER\020\007\022\026\n\022RESULT_KIND_DENIED\020\010\022\027\n\023R" +
-      "ESULT_KIND_EXPIRED\020\t\022\032\n\026RESULT_KIND_RUN_" +
-      "FAILED\020\n\022\037\n\033RESULT_KIND_OUTCOME_UNKNOWN\020" +
-      "\013*X\n\nGrantScope\022\033\n\027GRANT_SCOPE_UNSPECIFI" +
-      "ED\020\000\022\027\n\023GRANT_SCOPE_SESSION\020\001\022\024\n\020GRANT_S" +
-      "COPE_ONCE\020\002BO\n\017dev.turngate.v1P\001Z:github" +
-      ".com/turngate/turngate/gen/go/turngate/v" +
-      "1;turngatev1b\006proto3"
+      "\032.google.protobuf.Timestamp\022\020\n\010imported\030" +
+      "\010 \001(\010B\t\n\007outcome\"E\n\nRenderHint\022\024\n\014tool_c" +
+      "all_id\030\001 \001(\t\022\014\n\004kind\030\002 \001(\t\022\023\n\013params_jso" +
+      "n\030\003 \001(\t\"h\n\017ApprovalRequest\022\026\n\016interactio" +
+      "n_id\030\001 \001(\t\022\017\n\007call_id\030\002 \001(\t\022,\n\013grant_sco" +
+      "pe\030\003 \001(\0162\027.turngate.v1.GrantScope\"\342\001\n\020Ap" +
+      "provalDecision\022\026\n\016interaction_id\030\001 \001(\t\022\017" +
+      "\n\007call_id\030\002 \001(\t\022\020\n\010approved\030\003 \001(\010\022\016\n\006rea" +
+      "son\030\004 \001(\t\022,\n\013grant_scope\030\005 \001(\0162\027.turngat" +
+      "e.v1.GrantScope\022\022\n\ndecided_by\030\006 \001(\t\022/\n\013c" +
+      "reate_time\030\007 \001(\0132\032.google.protobuf.Times" +
+      "tamp\022\020\n\010imported\030\010 \001(\010\"M\n\010FilePart\022\013\n\003ur" +
+      "i\030\001 \001(\t\022\022\n\nmedia_type\030\002 \001(\t\022\014\n\004name\030\003 \001(" +
+      "\t\022\022\n\nsize_bytes\030\004 \001(\003\"&\n\010DataPart\022\014\n\004kin" +
+      "d\030\001 \001(\t\022\014\n\004json\030\002 \001(\t\"Q\n\005Usage\022\024\n\014input_" +
+      "tokens\030\001 \001(\003\022\025\n\routput_tokens\030\002 \001(\003\022\033\n\023c" +
+      "ached_input_tokens\030\003 \001(\003\">\n\rProviderStat" +
+      "e\022\020\n\010provider\030\001 \001(\t\022\r\n\005model\030\002 \001(\t\022\014\n\004da" +
+      "ta\030\003 \001(\014\"7\n\014TraceContext\022\023\n\013traceparent\030" +
+      "\001 \001(\t\022\022\n\ntracestate\030\002 \001(\t*P\n\004Role\022\024\n\020ROL" +
+      "E_UNSPECIFIED\020\000\022\r\n\tROLE_USER\020\001\022\022\n\016ROLE_A" +
+      "SSISTANT\020\002\022\017\n\013ROLE_SYSTEM\020\003*}\n\014ToolExecu" +
+      "tor\022\035\n\031TOOL_EXECUTOR_UNSPECIFIED\020\000\022\030\n\024TO" +
+      "OL_EXECUTOR_CLIENT\020\001\022\030\n\024TOOL_EXECUTOR_SE" +
+      "RVER\020\002\022\032\n\026TOOL_EXECUTOR_PROVIDER\020\003*\350\002\n\nR" +
+      "esultKind\022\033\n\027RESULT_KIND_UNSPECIFIED\020\000\022\026" +
+      "\n\022RESULT_KIND_CLIENT\020\001\022\024\n\020RESULT_KIND_TO" +
+      "OL\020\002\022\034\n\030RESULT_KIND_CALL_REFUSED\020\003\022\033\n\027RE" +
+      "SULT_KIND_NOT_HANDLED\020\004\022#\n\037RESULT_KIND_U" +
+      "NSUPPORTED_PAYLOAD\020\005\022\036\n\032RESULT_KIND_QUES" +
+      "TION_LIMIT\020\006\022!\n\035RESULT_KIND_CANCELLED_BY" +
+      "_USER\020\007\022\026\n\022RESULT_KIND_DENIED\020\010\022\027\n\023RESUL" +
+      "T_KIND_EXPIRED\020\t\022\032\n\026RESULT_KIND_RUN_FAIL" +
+      "ED\020\n\022\037\n\033RESULT_KIND_OUTCOME_UNKNOWN\020\013*X\n" +
+      "\nGrantScope\022\033\n\027GRANT_SCOPE_UNSPECIFIED\020\000" +
+      "\022\027\n\023GRANT_SCOPE_SESSION\020\001\022\024\n\020GRANT_SCOPE" +
+      "_ONCE\020\002BO\n\017dev.turngate.v1P\001Z:github.com" +
+      "/turngate/turngate/gen/go/turngate/v1;tu" +
+      "rngatev1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -215,7 +216,7 @@ public final class MessageOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_turngate_v1_ToolResult_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_ToolResult_descriptor,
-        new java.lang.String[] { "CallId", "OutputJson", "ErrorText", "Kind", "InteractionId", "AnswerId", "CreateTime", "Outcome", });
+        new java.lang.String[] { "CallId", "OutputJson", "ErrorText", "Kind", "InteractionId", "AnswerId", "CreateTime", "Imported", "Outcome", });
     internal_static_turngate_v1_RenderHint_descriptor =
       getDescriptor().getMessageType(6);
     internal_static_turngate_v1_RenderHint_fieldAccessorTable = new
@@ -233,7 +234,7 @@ public final class MessageOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_turngate_v1_ApprovalDecision_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_ApprovalDecision_descriptor,
-        new java.lang.String[] { "InteractionId", "CallId", "Approved", "Reason", "GrantScope", "DecidedBy", "CreateTime", });
+        new java.lang.String[] { "InteractionId", "CallId", "Approved", "Reason", "GrantScope", "DecidedBy", "CreateTime", "Imported", });
     internal_static_turngate_v1_FilePart_descriptor =
       getDescriptor().getMessageType(9);
     internal_static_turngate_v1_FilePart_fieldAccessorTable = new

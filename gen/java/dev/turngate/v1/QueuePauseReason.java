@@ -39,6 +39,14 @@ public enum QueuePauseReason
    * <code>QUEUE_PAUSE_REASON_CANCELLED = 2;</code>
    */
   QUEUE_PAUSE_REASON_CANCELLED(2),
+  /**
+   * <pre>
+   * The session was imported while the run that held messages waited for was under way.
+   * </pre>
+   *
+   * <code>QUEUE_PAUSE_REASON_IMPORTED = 3;</code>
+   */
+  QUEUE_PAUSE_REASON_IMPORTED(3),
   UNRECOGNIZED(-1),
   ;
 
@@ -75,6 +83,14 @@ public enum QueuePauseReason
    * <code>QUEUE_PAUSE_REASON_CANCELLED = 2;</code>
    */
   public static final int QUEUE_PAUSE_REASON_CANCELLED_VALUE = 2;
+  /**
+   * <pre>
+   * The session was imported while the run that held messages waited for was under way.
+   * </pre>
+   *
+   * <code>QUEUE_PAUSE_REASON_IMPORTED = 3;</code>
+   */
+  public static final int QUEUE_PAUSE_REASON_IMPORTED_VALUE = 3;
 
 
   public final int getNumber() {
@@ -104,6 +120,7 @@ public enum QueuePauseReason
       case 0: return QUEUE_PAUSE_REASON_UNSPECIFIED;
       case 1: return QUEUE_PAUSE_REASON_FAILURES;
       case 2: return QUEUE_PAUSE_REASON_CANCELLED;
+      case 3: return QUEUE_PAUSE_REASON_IMPORTED;
       default: return null;
     }
   }

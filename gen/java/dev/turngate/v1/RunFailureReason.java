@@ -135,6 +135,14 @@ public enum RunFailureReason
    * <code>RUN_FAILURE_REASON_TIMEOUT = 14;</code>
    */
   RUN_FAILURE_REASON_TIMEOUT(14),
+  /**
+   * <pre>
+   * It was under way when its session was exported; the import ends it. `RetryRun` goes on with what it had.
+   * </pre>
+   *
+   * <code>RUN_FAILURE_REASON_IMPORTED = 15;</code>
+   */
+  RUN_FAILURE_REASON_IMPORTED(15),
   UNRECOGNIZED(-1),
   ;
 
@@ -267,6 +275,14 @@ public enum RunFailureReason
    * <code>RUN_FAILURE_REASON_TIMEOUT = 14;</code>
    */
   public static final int RUN_FAILURE_REASON_TIMEOUT_VALUE = 14;
+  /**
+   * <pre>
+   * It was under way when its session was exported; the import ends it. `RetryRun` goes on with what it had.
+   * </pre>
+   *
+   * <code>RUN_FAILURE_REASON_IMPORTED = 15;</code>
+   */
+  public static final int RUN_FAILURE_REASON_IMPORTED_VALUE = 15;
 
 
   public final int getNumber() {
@@ -308,6 +324,7 @@ public enum RunFailureReason
       case 12: return RUN_FAILURE_REASON_PROTOCOL;
       case 13: return RUN_FAILURE_REASON_UNKNOWN_AGENT;
       case 14: return RUN_FAILURE_REASON_TIMEOUT;
+      case 15: return RUN_FAILURE_REASON_IMPORTED;
       default: return null;
     }
   }

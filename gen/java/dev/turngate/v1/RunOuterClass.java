@@ -73,7 +73,7 @@ public final class RunOuterClass extends com.google.protobuf.GeneratedFile {
       "UN_CAUSE_UNSPECIFIED\020\000\022\024\n\020RUN_CAUSE_PROM" +
       "PT\020\001\022\024\n\020RUN_CAUSE_ANSWER\020\002\022\033\n\027RUN_CAUSE_" +
       "SECOND_ANSWER\020\003\022\023\n\017RUN_CAUSE_RETRY\020\004\022\030\n\024" +
-      "RUN_CAUSE_REGENERATE\020\005*\335\004\n\020RunFailureRea" +
+      "RUN_CAUSE_REGENERATE\020\005*\376\004\n\020RunFailureRea" +
       "son\022\"\n\036RUN_FAILURE_REASON_UNSPECIFIED\020\000\022" +
       "\"\n\036RUN_FAILURE_REASON_AGENT_ERROR\020\001\022+\n\'R" +
       "UN_FAILURE_REASON_MODEL_AUTHENTICATION\020\002" +
@@ -88,17 +88,18 @@ public final class RunOuterClass extends com.google.protobuf.GeneratedFile {
       "_LIMIT\020\n\022%\n!RUN_FAILURE_REASON_QUESTION_" +
       "LIMIT\020\013\022\037\n\033RUN_FAILURE_REASON_PROTOCOL\020\014" +
       "\022$\n RUN_FAILURE_REASON_UNKNOWN_AGENT\020\r\022\036" +
-      "\n\032RUN_FAILURE_REASON_TIMEOUT\020\016*\247\002\n\016RunCh" +
-      "angeCause\022 \n\034RUN_CHANGE_CAUSE_UNSPECIFIE" +
-      "D\020\000\022!\n\035RUN_CHANGE_CAUSE_ATTEMPT_LOST\020\001\022 " +
-      "\n\034RUN_CHANGE_CAUSE_HANDED_OVER\020\002\022&\n\"RUN_" +
-      "CHANGE_CAUSE_CANCELLED_BY_USER\020\003\022\034\n\030RUN_" +
-      "CHANGE_CAUSE_EXPIRED\020\004\022 \n\034RUN_CHANGE_CAU" +
-      "SE_INTERRUPTED\020\005\022 \n\034RUN_CHANGE_CAUSE_BRA" +
-      "NCH_LEFT\020\006\022$\n RUN_CHANGE_CAUSE_SESSION_D" +
-      "ELETED\020\007BO\n\017dev.turngate.v1P\001Z:github.co" +
-      "m/turngate/turngate/gen/go/turngate/v1;t" +
-      "urngatev1b\006proto3"
+      "\n\032RUN_FAILURE_REASON_TIMEOUT\020\016\022\037\n\033RUN_FA" +
+      "ILURE_REASON_IMPORTED\020\017*\247\002\n\016RunChangeCau" +
+      "se\022 \n\034RUN_CHANGE_CAUSE_UNSPECIFIED\020\000\022!\n\035" +
+      "RUN_CHANGE_CAUSE_ATTEMPT_LOST\020\001\022 \n\034RUN_C" +
+      "HANGE_CAUSE_HANDED_OVER\020\002\022&\n\"RUN_CHANGE_" +
+      "CAUSE_CANCELLED_BY_USER\020\003\022\034\n\030RUN_CHANGE_" +
+      "CAUSE_EXPIRED\020\004\022 \n\034RUN_CHANGE_CAUSE_INTE" +
+      "RRUPTED\020\005\022 \n\034RUN_CHANGE_CAUSE_BRANCH_LEF" +
+      "T\020\006\022$\n RUN_CHANGE_CAUSE_SESSION_DELETED\020" +
+      "\007BO\n\017dev.turngate.v1P\001Z:github.com/turng" +
+      "ate/turngate/gen/go/turngate/v1;turngate" +
+      "v1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,

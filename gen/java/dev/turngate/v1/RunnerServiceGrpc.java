@@ -164,8 +164,9 @@ public final class RunnerServiceGrpc {
     /**
      * <pre>
      * Executes one attempt of one run. The broker sends the start, the history, then acknowledgements and
-     * perhaps a cancel; the runner sends events. A caller that sends start and history and closes its side
-     * (grpcurl) acknowledges everything in advance, and grants what needs no approval. Errors:
+     * perhaps a cancel; the runner sends events. A caller by hand (grpcurl: one that names no
+     * `protocol_revision`) that sends start and history and closes its side acknowledges everything in advance, and
+     * grants what needs no approval. Errors:
      * `RUNNER_BUSY`, `AGENT_NOT_FOUND`, `PROTOCOL_VIOLATION`, `INVALID_FIELD`, `SHUTTING_DOWN`.
      * </pre>
      */
@@ -244,8 +245,9 @@ public final class RunnerServiceGrpc {
     /**
      * <pre>
      * Executes one attempt of one run. The broker sends the start, the history, then acknowledgements and
-     * perhaps a cancel; the runner sends events. A caller that sends start and history and closes its side
-     * (grpcurl) acknowledges everything in advance, and grants what needs no approval. Errors:
+     * perhaps a cancel; the runner sends events. A caller by hand (grpcurl: one that names no
+     * `protocol_revision`) that sends start and history and closes its side acknowledges everything in advance, and
+     * grants what needs no approval. Errors:
      * `RUNNER_BUSY`, `AGENT_NOT_FOUND`, `PROTOCOL_VIOLATION`, `INVALID_FIELD`, `SHUTTING_DOWN`.
      * </pre>
      */

@@ -81,6 +81,7 @@ private static final long serialVersionUID = 0L;
     GRANT_REVOKED(31),
     SESSION_DELETED(32),
     HOLD_CHANGED(33),
+    SESSION_IMPORTED(34),
     EVENT_NOT_SET(0);
     private final int value;
     private EventCase(int value) {
@@ -122,6 +123,7 @@ private static final long serialVersionUID = 0L;
         case 31: return GRANT_REVOKED;
         case 32: return SESSION_DELETED;
         case 33: return HOLD_CHANGED;
+        case 34: return SESSION_IMPORTED;
         case 0: return EVENT_NOT_SET;
         default: return null;
       }
@@ -1343,6 +1345,49 @@ private static final long serialVersionUID = 0L;
     return dev.turngate.v1.HoldChanged.getDefaultInstance();
   }
 
+  public static final int SESSION_IMPORTED_FIELD_NUMBER = 34;
+  /**
+   * <pre>
+   * The session was imported: what comes before is history.
+   * </pre>
+   *
+   * <code>.turngate.v1.SessionImported session_imported = 34;</code>
+   * @return Whether the sessionImported field is set.
+   */
+  @java.lang.Override
+  public boolean hasSessionImported() {
+    return eventCase_ == 34;
+  }
+  /**
+   * <pre>
+   * The session was imported: what comes before is history.
+   * </pre>
+   *
+   * <code>.turngate.v1.SessionImported session_imported = 34;</code>
+   * @return The sessionImported.
+   */
+  @java.lang.Override
+  public dev.turngate.v1.SessionImported getSessionImported() {
+    if (eventCase_ == 34) {
+       return (dev.turngate.v1.SessionImported) event_;
+    }
+    return dev.turngate.v1.SessionImported.getDefaultInstance();
+  }
+  /**
+   * <pre>
+   * The session was imported: what comes before is history.
+   * </pre>
+   *
+   * <code>.turngate.v1.SessionImported session_imported = 34;</code>
+   */
+  @java.lang.Override
+  public dev.turngate.v1.SessionImportedOrBuilder getSessionImportedOrBuilder() {
+    if (eventCase_ == 34) {
+       return (dev.turngate.v1.SessionImported) event_;
+    }
+    return dev.turngate.v1.SessionImported.getDefaultInstance();
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -1443,6 +1488,9 @@ private static final long serialVersionUID = 0L;
     }
     if (eventCase_ == 33) {
       output.writeMessage(33, (dev.turngate.v1.HoldChanged) event_);
+    }
+    if (eventCase_ == 34) {
+      output.writeMessage(34, (dev.turngate.v1.SessionImported) event_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -1566,6 +1614,10 @@ private static final long serialVersionUID = 0L;
     if (eventCase_ == 33) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(33, (dev.turngate.v1.HoldChanged) event_);
+    }
+    if (eventCase_ == 34) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(34, (dev.turngate.v1.SessionImported) event_);
     }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
@@ -1692,6 +1744,10 @@ private static final long serialVersionUID = 0L;
         if (!getHoldChanged()
             .equals(other.getHoldChanged())) return false;
         break;
+      case 34:
+        if (!getSessionImported()
+            .equals(other.getSessionImported())) return false;
+        break;
       case 0:
       default:
     }
@@ -1815,6 +1871,10 @@ private static final long serialVersionUID = 0L;
       case 33:
         hash = (37 * hash) + HOLD_CHANGED_FIELD_NUMBER;
         hash = (53 * hash) + getHoldChanged().hashCode();
+        break;
+      case 34:
+        hash = (37 * hash) + SESSION_IMPORTED_FIELD_NUMBER;
+        hash = (53 * hash) + getSessionImported().hashCode();
         break;
       case 0:
       default:
@@ -2041,6 +2101,9 @@ private static final long serialVersionUID = 0L;
       if (holdChangedBuilder_ != null) {
         holdChangedBuilder_.clear();
       }
+      if (sessionImportedBuilder_ != null) {
+        sessionImportedBuilder_.clear();
+      }
       eventCase_ = 0;
       event_ = null;
       return this;
@@ -2198,6 +2261,10 @@ private static final long serialVersionUID = 0L;
           holdChangedBuilder_ != null) {
         result.event_ = holdChangedBuilder_.build();
       }
+      if (eventCase_ == 34 &&
+          sessionImportedBuilder_ != null) {
+        result.event_ = sessionImportedBuilder_.build();
+      }
     }
 
     @java.lang.Override
@@ -2326,6 +2393,10 @@ private static final long serialVersionUID = 0L;
         }
         case HOLD_CHANGED: {
           mergeHoldChanged(other.getHoldChanged());
+          break;
+        }
+        case SESSION_IMPORTED: {
+          mergeSessionImported(other.getSessionImported());
           break;
         }
         case EVENT_NOT_SET: {
@@ -2553,6 +2624,13 @@ private static final long serialVersionUID = 0L;
               eventCase_ = 33;
               break;
             } // case 266
+            case 274: {
+              input.readMessage(
+                  internalGetSessionImportedFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              eventCase_ = 34;
+              break;
+            } // case 274
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -7314,6 +7392,184 @@ private static final long serialVersionUID = 0L;
       eventCase_ = 33;
       onChanged();
       return holdChangedBuilder_;
+    }
+
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.turngate.v1.SessionImported, dev.turngate.v1.SessionImported.Builder, dev.turngate.v1.SessionImportedOrBuilder> sessionImportedBuilder_;
+    /**
+     * <pre>
+     * The session was imported: what comes before is history.
+     * </pre>
+     *
+     * <code>.turngate.v1.SessionImported session_imported = 34;</code>
+     * @return Whether the sessionImported field is set.
+     */
+    @java.lang.Override
+    public boolean hasSessionImported() {
+      return eventCase_ == 34;
+    }
+    /**
+     * <pre>
+     * The session was imported: what comes before is history.
+     * </pre>
+     *
+     * <code>.turngate.v1.SessionImported session_imported = 34;</code>
+     * @return The sessionImported.
+     */
+    @java.lang.Override
+    public dev.turngate.v1.SessionImported getSessionImported() {
+      if (sessionImportedBuilder_ == null) {
+        if (eventCase_ == 34) {
+          return (dev.turngate.v1.SessionImported) event_;
+        }
+        return dev.turngate.v1.SessionImported.getDefaultInstance();
+      } else {
+        if (eventCase_ == 34) {
+          return sessionImportedBuilder_.getMessage();
+        }
+        return dev.turngate.v1.SessionImported.getDefaultInstance();
+      }
+    }
+    /**
+     * <pre>
+     * The session was imported: what comes before is history.
+     * </pre>
+     *
+     * <code>.turngate.v1.SessionImported session_imported = 34;</code>
+     */
+    public Builder setSessionImported(dev.turngate.v1.SessionImported value) {
+      if (sessionImportedBuilder_ == null) {
+        if (value == null) {
+          throw new NullPointerException();
+        }
+        event_ = value;
+        onChanged();
+      } else {
+        sessionImportedBuilder_.setMessage(value);
+      }
+      eventCase_ = 34;
+      return this;
+    }
+    /**
+     * <pre>
+     * The session was imported: what comes before is history.
+     * </pre>
+     *
+     * <code>.turngate.v1.SessionImported session_imported = 34;</code>
+     */
+    public Builder setSessionImported(
+        dev.turngate.v1.SessionImported.Builder builderForValue) {
+      if (sessionImportedBuilder_ == null) {
+        event_ = builderForValue.build();
+        onChanged();
+      } else {
+        sessionImportedBuilder_.setMessage(builderForValue.build());
+      }
+      eventCase_ = 34;
+      return this;
+    }
+    /**
+     * <pre>
+     * The session was imported: what comes before is history.
+     * </pre>
+     *
+     * <code>.turngate.v1.SessionImported session_imported = 34;</code>
+     */
+    public Builder mergeSessionImported(dev.turngate.v1.SessionImported value) {
+      if (sessionImportedBuilder_ == null) {
+        if (eventCase_ == 34 &&
+            event_ != dev.turngate.v1.SessionImported.getDefaultInstance()) {
+          event_ = dev.turngate.v1.SessionImported.newBuilder((dev.turngate.v1.SessionImported) event_)
+              .mergeFrom(value).buildPartial();
+        } else {
+          event_ = value;
+        }
+        onChanged();
+      } else {
+        if (eventCase_ == 34) {
+          sessionImportedBuilder_.mergeFrom(value);
+        } else {
+          sessionImportedBuilder_.setMessage(value);
+        }
+      }
+      eventCase_ = 34;
+      return this;
+    }
+    /**
+     * <pre>
+     * The session was imported: what comes before is history.
+     * </pre>
+     *
+     * <code>.turngate.v1.SessionImported session_imported = 34;</code>
+     */
+    public Builder clearSessionImported() {
+      if (sessionImportedBuilder_ == null) {
+        if (eventCase_ == 34) {
+          eventCase_ = 0;
+          event_ = null;
+          onChanged();
+        }
+      } else {
+        if (eventCase_ == 34) {
+          eventCase_ = 0;
+          event_ = null;
+        }
+        sessionImportedBuilder_.clear();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * The session was imported: what comes before is history.
+     * </pre>
+     *
+     * <code>.turngate.v1.SessionImported session_imported = 34;</code>
+     */
+    public dev.turngate.v1.SessionImported.Builder getSessionImportedBuilder() {
+      return internalGetSessionImportedFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * The session was imported: what comes before is history.
+     * </pre>
+     *
+     * <code>.turngate.v1.SessionImported session_imported = 34;</code>
+     */
+    @java.lang.Override
+    public dev.turngate.v1.SessionImportedOrBuilder getSessionImportedOrBuilder() {
+      if ((eventCase_ == 34) && (sessionImportedBuilder_ != null)) {
+        return sessionImportedBuilder_.getMessageOrBuilder();
+      } else {
+        if (eventCase_ == 34) {
+          return (dev.turngate.v1.SessionImported) event_;
+        }
+        return dev.turngate.v1.SessionImported.getDefaultInstance();
+      }
+    }
+    /**
+     * <pre>
+     * The session was imported: what comes before is history.
+     * </pre>
+     *
+     * <code>.turngate.v1.SessionImported session_imported = 34;</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.turngate.v1.SessionImported, dev.turngate.v1.SessionImported.Builder, dev.turngate.v1.SessionImportedOrBuilder> 
+        internalGetSessionImportedFieldBuilder() {
+      if (sessionImportedBuilder_ == null) {
+        if (!(eventCase_ == 34)) {
+          event_ = dev.turngate.v1.SessionImported.getDefaultInstance();
+        }
+        sessionImportedBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            dev.turngate.v1.SessionImported, dev.turngate.v1.SessionImported.Builder, dev.turngate.v1.SessionImportedOrBuilder>(
+                (dev.turngate.v1.SessionImported) event_,
+                getParentForChildren(),
+                isClean());
+        event_ = null;
+      }
+      eventCase_ = 34;
+      onChanged();
+      return sessionImportedBuilder_;
     }
 
     // @@protoc_insertion_point(builder_scope:turngate.v1.SessionEvent)

@@ -755,5 +755,32 @@ public interface SessionEventOrBuilder extends
    */
   dev.turngate.v1.HoldChangedOrBuilder getHoldChangedOrBuilder();
 
+  /**
+   * <pre>
+   * The session was imported: what comes before is history.
+   * </pre>
+   *
+   * <code>.turngate.v1.SessionImported session_imported = 34;</code>
+   * @return Whether the sessionImported field is set.
+   */
+  boolean hasSessionImported();
+  /**
+   * <pre>
+   * The session was imported: what comes before is history.
+   * </pre>
+   *
+   * <code>.turngate.v1.SessionImported session_imported = 34;</code>
+   * @return The sessionImported.
+   */
+  dev.turngate.v1.SessionImported getSessionImported();
+  /**
+   * <pre>
+   * The session was imported: what comes before is history.
+   * </pre>
+   *
+   * <code>.turngate.v1.SessionImported session_imported = 34;</code>
+   */
+  dev.turngate.v1.SessionImportedOrBuilder getSessionImportedOrBuilder();
+
   dev.turngate.v1.SessionEvent.EventCase getEventCase();
 }

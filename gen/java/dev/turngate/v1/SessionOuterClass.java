@@ -150,15 +150,16 @@ public final class SessionOuterClass extends com.google.protobuf.GeneratedFile {
       "\020\001\022 \n\034HOLD_REASON_INTERACTION_OPEN\020\002\022\035\n\031" +
       "HOLD_REASON_QUEUED_BEHIND\020\003\022#\n\037HOLD_REAS" +
       "ON_BRANCH_NOT_SELECTED\020\004\022\034\n\030HOLD_REASON_" +
-      "QUEUE_PAUSED\020\005*y\n\020QueuePauseReason\022\"\n\036QU" +
-      "EUE_PAUSE_REASON_UNSPECIFIED\020\000\022\037\n\033QUEUE_" +
-      "PAUSE_REASON_FAILURES\020\001\022 \n\034QUEUE_PAUSE_R" +
-      "EASON_CANCELLED\020\002*k\n\010NodeKind\022\031\n\025NODE_KI" +
-      "ND_UNSPECIFIED\020\000\022\024\n\020NODE_KIND_PROMPT\020\001\022\021" +
-      "\n\rNODE_KIND_RUN\020\002\022\033\n\027NODE_KIND_FIRST_MES" +
-      "SAGE\020\003BO\n\017dev.turngate.v1P\001Z:github.com/" +
-      "turngate/turngate/gen/go/turngate/v1;tur" +
-      "ngatev1b\006proto3"
+      "QUEUE_PAUSED\020\005*\232\001\n\020QueuePauseReason\022\"\n\036Q" +
+      "UEUE_PAUSE_REASON_UNSPECIFIED\020\000\022\037\n\033QUEUE" +
+      "_PAUSE_REASON_FAILURES\020\001\022 \n\034QUEUE_PAUSE_" +
+      "REASON_CANCELLED\020\002\022\037\n\033QUEUE_PAUSE_REASON" +
+      "_IMPORTED\020\003*k\n\010NodeKind\022\031\n\025NODE_KIND_UNS" +
+      "PECIFIED\020\000\022\024\n\020NODE_KIND_PROMPT\020\001\022\021\n\rNODE" +
+      "_KIND_RUN\020\002\022\033\n\027NODE_KIND_FIRST_MESSAGE\020\003" +
+      "BO\n\017dev.turngate.v1P\001Z:github.com/turnga" +
+      "te/turngate/gen/go/turngate/v1;turngatev" +
+      "1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,

@@ -427,6 +427,21 @@ private static final long serialVersionUID = 0L;
     return createTime_ == null ? com.google.protobuf.Timestamp.getDefaultInstance() : createTime_;
   }
 
+  public static final int IMPORTED_FIELD_NUMBER = 8;
+  private boolean imported_ = false;
+  /**
+   * <pre>
+   * True: it came with an import. It is history, shown as such, and fulfils no call (rule P3).
+   * </pre>
+   *
+   * <code>bool imported = 8;</code>
+   * @return The imported.
+   */
+  @java.lang.Override
+  public boolean getImported() {
+    return imported_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -462,6 +477,9 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000001) != 0)) {
       output.writeMessage(7, getCreateTime());
     }
+    if (imported_ != false) {
+      output.writeBool(8, imported_);
+    }
     getUnknownFields().writeTo(output);
   }
 
@@ -494,6 +512,10 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(7, getCreateTime());
     }
+    if (imported_ != false) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeBoolSize(8, imported_);
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -521,6 +543,8 @@ private static final long serialVersionUID = 0L;
       if (!getCreateTime()
           .equals(other.getCreateTime())) return false;
     }
+    if (getImported()
+        != other.getImported()) return false;
     if (!getOutcomeCase().equals(other.getOutcomeCase())) return false;
     switch (outcomeCase_) {
       case 2:
@@ -557,6 +581,9 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + CREATE_TIME_FIELD_NUMBER;
       hash = (53 * hash) + getCreateTime().hashCode();
     }
+    hash = (37 * hash) + IMPORTED_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
+        getImported());
     switch (outcomeCase_) {
       case 2:
         hash = (37 * hash) + OUTPUT_JSON_FIELD_NUMBER;
@@ -719,6 +746,7 @@ private static final long serialVersionUID = 0L;
         createTimeBuilder_.dispose();
         createTimeBuilder_ = null;
       }
+      imported_ = false;
       outcomeCase_ = 0;
       outcome_ = null;
       return this;
@@ -774,6 +802,9 @@ private static final long serialVersionUID = 0L;
             : createTimeBuilder_.build();
         to_bitField0_ |= 0x00000001;
       }
+      if (((from_bitField0_ & 0x00000080) != 0)) {
+        result.imported_ = imported_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -814,6 +845,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasCreateTime()) {
         mergeCreateTime(other.getCreateTime());
+      }
+      if (other.getImported() != false) {
+        setImported(other.getImported());
       }
       switch (other.getOutcomeCase()) {
         case OUTPUT_JSON: {
@@ -897,6 +931,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000040;
               break;
             } // case 58
+            case 64: {
+              imported_ = input.readBool();
+              bitField0_ |= 0x00000080;
+              break;
+            } // case 64
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1665,6 +1704,50 @@ private static final long serialVersionUID = 0L;
         createTime_ = null;
       }
       return createTimeBuilder_;
+    }
+
+    private boolean imported_ ;
+    /**
+     * <pre>
+     * True: it came with an import. It is history, shown as such, and fulfils no call (rule P3).
+     * </pre>
+     *
+     * <code>bool imported = 8;</code>
+     * @return The imported.
+     */
+    @java.lang.Override
+    public boolean getImported() {
+      return imported_;
+    }
+    /**
+     * <pre>
+     * True: it came with an import. It is history, shown as such, and fulfils no call (rule P3).
+     * </pre>
+     *
+     * <code>bool imported = 8;</code>
+     * @param value The imported to set.
+     * @return This builder for chaining.
+     */
+    public Builder setImported(boolean value) {
+
+      imported_ = value;
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * True: it came with an import. It is history, shown as such, and fulfils no call (rule P3).
+     * </pre>
+     *
+     * <code>bool imported = 8;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearImported() {
+      bitField0_ = (bitField0_ & ~0x00000080);
+      imported_ = false;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:turngate.v1.ToolResult)

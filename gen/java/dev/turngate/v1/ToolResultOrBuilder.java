@@ -174,5 +174,15 @@ public interface ToolResultOrBuilder extends
    */
   com.google.protobuf.TimestampOrBuilder getCreateTimeOrBuilder();
 
+  /**
+   * <pre>
+   * True: it came with an import. It is history, shown as such, and fulfils no call (rule P3).
+   * </pre>
+   *
+   * <code>bool imported = 8;</code>
+   * @return The imported.
+   */
+  boolean getImported();
+
   dev.turngate.v1.ToolResult.OutcomeCase getOutcomeCase();
 }
