@@ -11,251 +11,54 @@ brought to its end: nothing may be left that waits for nobody.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import TypeVar
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
-from broker_service.domain.limits import Limits
 from broker_service.domain.model import (
-    ApprovalPolicy,
-    ClientTool,
-    ConflictPolicy,
-    ExpiryPolicy,
     GrantScope,
     HoldReason,
     Interaction,
     InteractionKind,
     InteractionState,
     OnBusy,
-    Permission,
-    PolicyRule,
-    ProposedTool,
-    RenderHint,
-    ResultKind,
     RunState,
-    SessionConfig,
-    ToolCall,
-    ToolExecutor,
-    ToolResult,
 )
 from broker_service.domain.reports import (
     Began,
-    Cancelled,
-    Completed,
-    Finished,
-    Hinted,
-    Parked,
-    Proposed,
-    Resulted,
-    RunnerEvent,
-    Withdrew,
 )
-from broker_service.domain.starts import Verdict
-from broker_service.domain.state import RunNode
 from broker_service.encoding import decode_event, encode_event
 from tests.unit.broker import naive_model
-from tests.unit.broker.client_views import Client
 from tests.unit.broker.conversation import (
     CONNECTED,
     DECLINED,
-    FAILED,
-    FORM,
     LUND,
-    NESTED_FORM,
     VISBY,
-    Conversation,
     fold_log,
-    said,
-    tool_result,
 )
 from tests.unit.broker.invariants import leaves
+from tests.unit.broker.runner_rules import Runners
+from tests.unit.broker.side_by_side import MINUTE, PEOPLE
 from turngate_core.errors import Reason, Refusal
 
-T = TypeVar("T")
-
-PEOPLE = st.sampled_from(["ann", "ben", "cai"])
 OUTPUTS = {
     "request_input": [VISBY, LUND, DECLINED],
     "request_connection": [CONNECTED, '{"connected":false,"integration":"bank"}'],
 }
-CLIENT_CALLS = [
-    ("request_input", FORM),
-    ("request_input", FORM),
-    ("request_input", NESTED_FORM),
-    ("request_connection", '{"integration":"bank"}'),
-    ("pick_colour", "{}"),
-    ("pick_colour", "{}"),
-    ("scan", "{}"),
-    ("sign", "{}"),
-    ("once_only", "{}"),
-    ("forbidden", "{}"),
-]
-TOOLS = st.builds(
-    ProposedTool,
-    call_id=st.just(""),
-    tool_permission=st.sampled_from([None, Permission.ASK, Permission.ALLOW, Permission.DENY]),
-    destructive=st.booleans(),
-    idempotent=st.booleans(),
-    after_answers=st.sampled_from([None, True, False]),
-    grant_scope=st.sampled_from([None, GrantScope.ONCE]),
-)
 ON_BUSY = st.sampled_from([None, OnBusy.HOLD, OnBusy.REJECT, OnBusy.INTERRUPT])
-MINUTE = 60_000
-CONFIG = SessionConfig(
-    agent="travel",
-    approval_policy=ApprovalPolicy(rules=(PolicyRule("forbidden", Permission.DENY),)),
-    client_tools=(
-        ClientTool("scan", expires_after=MINUTE, on_expiry=ExpiryPolicy.CANCEL_RUN),
-        ClientTool("sign", expires_after=2 * MINUTE, on_expiry=ExpiryPolicy.DENY),
-        ClientTool("once_only", conflict_policy=ConflictPolicy.FIRST_WINS),
-    ),
-    interaction_expires_after=30 * MINUTE,
-)
-LIMITS = Limits(
-    max_forks_per_call=naive_model.MAX_FORKS,
-    attempts=naive_model.LOST_IN_A_ROW,
-    questions_a_step=3,
-    questions_a_turn=8,
-)
-SEEN: dict[str, set[object]] = {"commands": set(), "states": set()}
-"""For `make fuzz`: shapes of states that were reached, and commands by their outcome."""
-COUNTS = {"conversations": 0, "commands": 0, "refused": 0}
 
 
-def outcome(command: Callable[[], T]) -> T | Refusal:
-    try:
-        return command()
-    except Refusal as refusal:
-        return refusal
-
-
-def expectation(command: Callable[[], object]) -> object:
-    try:
-        return command()
-    except naive_model.Refused as refused:
-        return refused
-
-
-class Clients(RuleBasedStateMachine):
+class Clients(Runners):
     """Clients, runners and broker that do whatever comes to their mind."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.chat = Conversation(CONFIG, limits=LIMITS)
-        self.model = naive_model.Model(first_wins={"once_only"})
-        self.client = Client(frozenset({"pick_colour", "scan", "sign", "once_only"}))
-        self.traits: dict[str, ProposedTool] = {}
-        self.calls: dict[str, naive_model.Call] = {}
         self.sent: dict[str, tuple[str, str]] = {}
         self.removed: set[str] = set()
-        COUNTS["conversations"] += 1
-
-    # --- both ---
-
-    def both(
-        self,
-        command: Callable[[], T],
-        model: Callable[[], object],
-        *,
-        answers: Callable[[T], object] | None = None,
-    ) -> T | Refusal:
-        """Give a command to the core and to the model; they agree on the answer and the state."""
-        before = set(self.chat.state.runs)
-        done = outcome(command)
-        self.model.names = [run_id for run_id in self.chat.state.runs if run_id not in before]
-        self.model.due(self.chat.now)
-        self.model.release()
-        expected = expectation(model)
-        if isinstance(done, Refusal) or isinstance(expected, naive_model.Refused):
-            reason = done.reason.name if isinstance(done, Refusal) else f"accepted: {done}"
-            assert reason == str(expected)
-        elif answers:
-            assert answers(done) == expected
-        self.model.release()
-        self.compare()
-        COUNTS["commands"] += 1
-        COUNTS["refused"] += isinstance(done, Refusal)
-        return done
-
-    def compare(self) -> None:
-        state, model = self.chat.state, self.model
-        assert not model.names, "the core has created more runs than the rules ask for"
-        assert state.selected == model.selected
-        assert set(state.runs) == set(model.runs)
-        for run in state.runs.values():
-            other = model.runs[run.id]
-            assert run.state.name == other.state, run.id
-            assert run.superseded_by == other.successor, run.id
-            assert set(run.waits) == {question.id for question in other.waits}, run.id
-            assert list(run.step_calls) == [call.id for call in other.step], run.id
-            kinds = {call: result.kind.name for call, result in run.results.items() if result.kind}
-            assert kinds == other.results, run.id
-        for interaction in state.interactions.values():
-            question = model.questions[interaction.id]
-            assert interaction.state
-            assert interaction.state.name == question.state, interaction.id
-            if interaction.kind is InteractionKind.CLIENT_TOOL:
-                runs = [answer.run_id for answer in interaction.answers]
-                assert runs == [run_id for _, _, run_id in question.answers], interaction.id
-        held = [(held.message.id, held.branch_node_id) for held in state.held]
-        assert held == [(other.message, other.branch) for other in model.queue]
-        assert bool(state.queue_pause) == model.paused
-        self.client.check(self.chat.state, self.chat.log)
-        SEEN["states"].add(self.shape())
-
-    def shape(self) -> object:
-        """The state without its ids and contents, to count different ones."""
-        state = self.chat.state
-        place = {node: number for number, node in enumerate(state.nodes)}
-        runs = tuple(
-            (
-                run.state,
-                place[run.prompt_id],
-                place.get(run.origin_id),
-                place.get(run.superseded_by),
-                len(run.waits),
-                tuple(sorted(r.kind.name for r in run.results.values() if r.kind)),
-            )
-            for run in state.runs.values()
-        )
-        parents = tuple(place.get(prompt.parent_id) for prompt in state.prompts.values())
-        held = tuple((h.reason, place.get(h.branch_node_id)) for h in state.held)
-        return runs, parents, held, place.get(state.selected), bool(state.queue_pause)
 
     # --- what there is to act on ---
-
-    def active(self) -> list[RunNode]:
-        return [run for run in self.chat.state.runs.values() if run.active]
-
-    def at_work(self) -> list[RunNode]:
-        """Runs that a runner may report about."""
-        return self.active()
-
-    def unresolved(self, run: RunNode, executor: ToolExecutor) -> list[str]:
-        calls = self.chat.state.calls
-        return [
-            call_id
-            for call_id in run.step_calls
-            if call_id not in run.results and calls[call_id].call.executor is executor
-        ]
-
-    def under_way(self, run: RunNode) -> list[str]:
-        """Calls that this attempt was granted and has not reported."""
-        calls = self.chat.state.calls
-        return [
-            call_id
-            for call_id in self.unresolved(run, ToolExecutor.SERVER)
-            if (calls[call_id].started_by, calls[call_id].started_in) == (run.id, run.attempt)
-        ]
-
-    def to_propose(self, run: RunNode) -> tuple[ProposedTool, ...]:
-        under_way = self.under_way(run)
-        unresolved = self.unresolved(run, ToolExecutor.SERVER)
-        return tuple(self.traits[call_id] for call_id in unresolved if call_id not in under_way)
 
     def pick_node(self, data: st.DataObject) -> str:
         return data.draw(st.sampled_from(self.chat.state.nodes))
@@ -334,7 +137,7 @@ class Clients(RuleBasedStateMachine):
 
         def remove() -> None:
             self.in_queue(message_id)
-            self.model.queue = [held for held in self.model.queue if held.message != message_id]
+            self.model.queue.remove(message_id)
 
         removed = self.both(lambda: self.chat.remove_held(message_id, by=by), remove)
         if not isinstance(removed, Refusal):
@@ -342,7 +145,7 @@ class Clients(RuleBasedStateMachine):
 
     def in_queue(self, message_id: str) -> None:
         """It may have entered by what has fallen due meanwhile."""
-        if message_id not in [held.message for held in self.model.queue]:
+        if message_id not in self.model.queue:
             raise naive_model.Refused("HELD_MESSAGE_NOT_FOUND")
 
     @precondition(lambda self: self.chat.state.queue_pause)
@@ -472,240 +275,6 @@ class Clients(RuleBasedStateMachine):
     @rule(ms=st.sampled_from([30_000, MINUTE, 10 * MINUTE, 30 * MINUTE]))
     def time_passes(self, ms: int) -> None:
         self.both(lambda: self.chat.wait(ms), lambda: None)
-
-    # --- the runner ---
-
-    def report(self, run: RunNode, *events: RunnerEvent) -> list[Verdict]:
-        """Report to the core; the model is told what the runner was granted and has said."""
-        asked_before = set(self.chat.state.interactions)
-        reported = self.both(
-            lambda: self.chat.report(run.id, *events).verdicts,
-            lambda: self.take_in(run, events, asked_before),
-        )
-        assert not isinstance(reported, Refusal)
-        return [verdict.verdict for verdict in reported]
-
-    def take_in(
-        self, run: RunNode, events: tuple[RunnerEvent, ...], asked_before: set[str]
-    ) -> None:
-        other = self.model.runs[run.id]
-        cancelling = other.state == "CANCELLING"
-        self.model.take(other)
-        state = self.chat.state
-        for event in events:
-            match event:
-                case Finished():
-                    calls = [self.told(call) for call in event.message.calls()]
-                    self.model.wrote(other, calls)
-                case Parked() if not cancelling and run.state is not RunState.FAILED:
-                    # What a policy, a limit or a shape has settled is told.
-                    for call in other.step:
-                        if result := run.results.get(call.id):
-                            assert result.kind
-                            other.results.setdefault(call.id, result.kind.name)
-                    new = [state.interactions[i] for i in state.interactions if i in run.waits]
-                    self.model.park(other, [self.question(i, asked_before) for i in new])
-                case Parked():
-                    for call in other.step:
-                        if (result := run.results.get(call.id)) and result.kind:
-                            other.results.setdefault(call.id, result.kind.name)
-                    self.model.finish(other, "FAILED")
-                case Completed():
-                    self.model.finish(other, "COMPLETED")
-                case Cancelled():
-                    self.model.finish(other, "CANCELLED")
-                case _ if event is FAILED:
-                    self.model.finish(other, "FAILED")
-                case _:
-                    for call in other.step:
-                        record = state.calls[call.id]
-                        call.starter, call.idempotent = record.started_by, record.idempotent
-                        if (result := run.results.get(call.id)) and result.kind:
-                            other.results.setdefault(call.id, result.kind.name)
-
-    def told(self, call: ToolCall) -> naive_model.Call:
-        self.calls[call.call_id] = naive_model.Call(call.call_id, call.name)
-        return self.calls[call.call_id]
-
-    def question(self, interaction: Interaction, asked_before: set[str]) -> naive_model.Question:
-        if interaction.id in asked_before:
-            return self.model.questions[interaction.id]
-        is_approval = interaction.kind is InteractionKind.APPROVAL
-        policies = {"scan": "CANCEL_RUN", "sign": "DENIED"}
-        default = "DENIED" if is_approval else "EXPIRED"
-        after = {"scan": MINUTE, "sign": 2 * MINUTE}.get(interaction.tool_name, 30 * MINUTE)
-        undeclared = interaction.tool_name == "pick_colour"
-        now = interaction.create_time or 0
-        return naive_model.Question(
-            interaction.id,
-            self.calls[interaction.call_id],
-            interaction.run_id,
-            is_approval,
-            now + after,
-            policies.get(interaction.tool_name, default),
-            now + naive_model.UNCLAIMED_AFTER if undeclared else None,
-        )
-
-    @precondition(lambda self: self.steps_over())
-    @rule(data=st.data(), calls=st.integers(0, 4), finished=st.sampled_from([True, True, False]))
-    def write(self, data: st.DataObject, calls: int, finished: bool) -> None:
-        """The next model call."""
-        run = data.draw(st.sampled_from(self.steps_over()))
-        message_id = self.chat.mint("msg")
-        made = [self.draw_call(data) for _ in range(calls)]
-        self.report(run, Began(message_id))
-        if finished:
-            self.report(run, Finished(said(message_id, *made)))
-
-    def draw_call(self, data: st.DataObject) -> ToolCall:
-        call_id = self.chat.mint("c")
-        if data.draw(st.booleans()):
-            name, arguments = data.draw(st.sampled_from(CLIENT_CALLS))
-            return ToolCall(call_id, name, arguments, executor=ToolExecutor.CLIENT)
-        tool = data.draw(TOOLS)
-        self.traits[call_id] = ProposedTool(
-            call_id,
-            tool_permission=tool.tool_permission,
-            destructive=tool.destructive,
-            idempotent=tool.idempotent,
-            after_answers=tool.after_answers,
-            grant_scope=tool.grant_scope,
-        )
-        name = data.draw(st.sampled_from(["pay", "look_up"]))
-        return ToolCall(call_id, name, "{}", executor=ToolExecutor.SERVER)
-
-    @precondition(lambda self: self.steps_over())
-    @rule(data=st.data())
-    def write_and_go_on(self, data: st.DataObject) -> None:
-        """A whole step, up to its questions."""
-        self.whole_step(data.draw(st.sampled_from(self.steps_over())).id, data)
-
-    def steps_over(self) -> list[RunNode]:
-        return [
-            run
-            for run in self.active()
-            if not run.open_message_id and all(call in run.results for call in run.step_calls)
-        ]
-
-    def whole_step(self, run_id: str, data: st.DataObject) -> None:
-        message_id = self.chat.mint("msg")
-        made = [self.draw_call(data) for _ in range(data.draw(st.integers(1, 4)))]
-        run = self.chat.run(run_id)
-        self.report(run, Began(message_id), Finished(said(message_id, *made)))
-        self.next_move(run)
-
-    @precondition(lambda self: any(run.open_message_id for run in self.active()))
-    @rule(data=st.data())
-    def withdraw(self, data: st.DataObject) -> None:
-        run = data.draw(st.sampled_from([run for run in self.active() if run.open_message_id]))
-        self.report(run, Withdrew(run.open_message_id))
-
-    @precondition(lambda self: any(self.to_propose(r) for r in self.active()))
-    @rule(data=st.data())
-    def propose(self, data: st.DataObject) -> None:
-        runs = [run for run in self.active() if self.to_propose(run) and not run.open_message_id]
-        run = data.draw(st.sampled_from(runs))
-        self.propose_all(run)
-
-    def propose_all(self, run: RunNode) -> list[Verdict]:
-        tools = self.to_propose(run)
-        verdicts = self.report(run, Proposed(tools))
-        for tool, verdict in zip(tools, verdicts, strict=True):
-            record = self.chat.state.calls[tool.call_id]
-            cancelling = run.state is RunState.CANCELLING
-            assert verdict is not Verdict.GRANTED or not cancelling, "C1"
-            assert (verdict is Verdict.CANCELLED) <= cancelling
-            if verdict is Verdict.WAIT:
-                assert record.started_by != run.id, "S1"
-                assert record.result is None, "S1: what is recorded is reused"
-                assert self.chat.run(record.started_by).active, "S2: somebody is at it"
-        return verdicts
-
-    @precondition(lambda self: any(self.under_way(run) for run in self.active()))
-    @rule(data=st.data(), output=st.sampled_from(["1", '{"approved":true}']))
-    def result(self, data: st.DataObject, output: str) -> None:
-        run = data.draw(st.sampled_from([r for r in self.active() if self.under_way(r)]))
-        call_id = data.draw(st.sampled_from(self.under_way(run)))
-        state, runs = run.state, len(self.chat.state.runs)
-        self.report(run, tool_result(call_id, output))
-        assert len(self.chat.state.runs) - runs <= len(self.chat.state.held) + 1, "A4"
-        assert run.state is state, "A4"
-
-    @precondition(lambda self: self.active())
-    @rule(data=st.data(), hinted=st.booleans())
-    def refuse_or_hint(self, data: st.DataObject, hinted: bool) -> None:
-        run = data.draw(st.sampled_from(self.active()))
-        calls = [
-            call_id
-            for kind in (ToolExecutor.CLIENT, ToolExecutor.SERVER)
-            for call_id in self.unresolved(run, kind)
-            if call_id not in self.under_way(run)
-        ]
-        if not calls:
-            return
-        call_id = data.draw(st.sampled_from(calls))
-        if hinted:
-            self.report(run, Hinted("", RenderHint(call_id, "colour")))
-        else:
-            refused = ToolResult(call_id, error_text="no", kind=ResultKind.CALL_REFUSED)
-            self.report(run, Resulted(refused))
-
-    @precondition(lambda self: self.active())
-    @rule(data=st.data())
-    def go_on(self, data: st.DataObject) -> None:
-        """What a runner that keeps the protocol does next."""
-        self.next_move(data.draw(st.sampled_from(self.active())))
-
-    def next_move(self, run: RunNode) -> None:
-        if not run.active:
-            return  # something has fallen due meanwhile
-        if run.state is RunState.CANCELLING:
-            self.report(run, Cancelled())
-            return
-        if run.open_message_id:
-            self.report(run, Finished(said(run.open_message_id)))
-            return
-        if self.to_propose(run) and Verdict.WAIT in self.propose_all(run):
-            return  # another fork runs a call of this step (S1)
-        for call_id in self.under_way(run):
-            self.report(run, tool_result(call_id))
-        waiting = self.to_propose(run)
-        if waiting or self.unresolved(run, ToolExecutor.CLIENT):
-            self.report(run, Parked(waiting))
-        else:
-            self.report(run, Completed())
-
-    @precondition(lambda self: self.active())
-    @rule(data=st.data())
-    def fail(self, data: st.DataObject) -> None:
-        self.report(data.draw(st.sampled_from(self.active())), FAILED)
-
-    @precondition(lambda self: any(r.state is not RunState.PENDING for r in self.active()))
-    @rule(data=st.data(), how=st.sampled_from(["lost", "handed over", "grace"]))
-    def lose(self, data: st.DataObject, how: str) -> None:
-        runs = [r for r in self.active() if r.state is not RunState.PENDING]
-        run = data.draw(st.sampled_from(runs))
-        other = self.model.runs[run.id]
-        if how == "handed over":
-            self.both(
-                lambda: self.chat.hand_over(run.id), lambda: self.model.lose(other, on_purpose=True)
-            )
-        elif how == "lost":
-            self.both(
-                lambda: self.chat.lose(run.id), lambda: self.model.lose(other, on_purpose=False)
-            )
-        elif run.state is RunState.CANCELLING:
-            self.both(
-                lambda: self.chat.end_of_grace(run.id),
-                lambda: self.model.finish(other, "CANCELLED"),
-            )
-
-    @precondition(lambda self: any(r.state is RunState.PENDING for r in self.active()))
-    @rule(data=st.data())
-    def unplaced(self, data: st.DataObject) -> None:
-        run = data.draw(st.sampled_from([r for r in self.active() if r.state is RunState.PENDING]))
-        other = self.model.runs[run.id]
-        self.both(lambda: self.chat.unplaced(run.id), lambda: self.model.finish(other, "FAILED"))
 
     # --- what changes nothing ---
 
