@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 # What is typed in the demo when no person is there (make wheel-test).
 DEMO_ANSWERS := examples/demo-answers.txt
+FUZZ_SECONDS ?= 3600
 export VENV_GEN := .venv-gen
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -11,7 +12,7 @@ say = @printf '==> %s\n'
 LOCK := $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test conformance check format gen image wheel wheel-test locks clean
+.PHONY: help setup demo test fuzz conformance check format gen image wheel wheel-test locks clean
 
 help: ## what you can do here
 	@echo 'Turngate. Needs Python 3.11 or newer and make; all else is set up by the targets.'
@@ -59,6 +60,9 @@ test: $(VENV)/.dev ## all tests; some of them: make test ARGS="tests/unit -k gat
 
 conformance: $(VENV)/.dev ## the conformance cases; others: make conformance CASES=path
 	@PYTHONPATH=gen/python $(VENV)/bin/python -m tests.conformance $(CASES)
+
+fuzz: $(VENV)/.dev ## every command in random order for an hour; less: make fuzz FUZZ_SECONDS=300
+	@TURNGATE_FUZZ_SECONDS=$(FUZZ_SECONDS) PYTHONPATH=gen/python $(VENV)/bin/python -m tests.unit.broker.fuzz
 
 # --- to keep it right ---
 

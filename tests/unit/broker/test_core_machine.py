@@ -4,8 +4,7 @@ After each command all invariants hold (the conversation checks them), and the c
 second, naive model of the rules. At the end everything that is open is answered and every run is
 brought to its end: nothing may be left that waits for nobody.
 
-`make fuzz` runs it for long: `TURNGATE_MACHINE_EXAMPLES` conversations of
-`TURNGATE_MACHINE_STEPS` commands.
+`TURNGATE_MACHINE_EXAMPLES` sets how many conversations are tried; `make fuzz` goes on for long.
 """
 
 from __future__ import annotations
@@ -347,11 +346,13 @@ class Clients(Runners):
         assert all(node_id in state.nodes for node_id in leaves(state))
 
 
-TestCore = pytest.mark.timeout(300)(Clients.TestCase)
-TestCore.settings = settings(
+MACHINE = settings(
     max_examples=int(os.environ.get("TURNGATE_MACHINE_EXAMPLES", "60")),
-    stateful_step_count=int(os.environ.get("TURNGATE_MACHINE_STEPS", "50")),
+    stateful_step_count=50,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
     # A failure is told at once, as a program that repeats it: making it smaller may take minutes.
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
 )
+
+TestCore = pytest.mark.timeout(300)(Clients.TestCase)
+TestCore.settings = MACHINE
