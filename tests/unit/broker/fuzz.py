@@ -16,7 +16,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from tests.unit.broker.side_by_side import COUNTS, STATES
 from tests.unit.broker.test_core_machine import MACHINE, Clients
 
-ROUND = settings(MACHINE, max_examples=100, stateful_step_count=80, deadline=None, database=None)
+ROUND = settings(MACHINE, max_examples=40, stateful_step_count=80, deadline=None, database=None)
 
 
 def main() -> None:
