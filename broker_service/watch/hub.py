@@ -183,8 +183,7 @@ class Watch:
 
     async def __anext__(self) -> bytes:
         """The next frame. Everything that came since the last one is in it, if it fits (W4)."""
-        if self._snapshot is None:
-            self._written = self._position
+        self._written = self._position  # stays where it was within a snapshot
         try:
             if self._ended or self._place.released:
                 raise StopAsyncIteration

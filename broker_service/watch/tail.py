@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol
 
-from broker_service.storage.port import CommitListener, EntryKind, SessionKey, StoredEntry
+from broker_service.storage.port import CommitListener, SessionKey, StoredEntry
 from broker_service.watch.clock import Clock, Timer
 from broker_service.watch.frames import (
     ELEMENT_OVERHEAD,
@@ -222,12 +222,11 @@ class Tail:
     async def _begins_later(self, after: int) -> bool:
         """Whether events are missing after a place, not only deltas (W2, W3).
 
-        Deltas are taken out anywhere, events only from the start of a log on. So they are missing
-        if the log does not begin with its first event any more, and begins behind that place. Of a
-        deleted session nothing but its end is left, and nothing else is to be told.
+        Deltas are taken out anywhere, events only from the start of a log on, where there never is
+        a delta. So they are missing if the log begins behind that place. Of a deleted session
+        nothing but its end is left, and nothing else is to be told.
         """
         first = await self._store.read(self._key, 0, 1, 1)
         if not first or encode_entry(first[0]).is_end:
             return False
-        has_its_start = first[0].kind is EntryKind.EVENT and first[0].version == 1
-        return not has_its_start and first[0].position > after + 1
+        return first[0].position > after + 1

@@ -23,7 +23,9 @@ from broker_service.storage.port import (
     EntryKind,
     Fence,
     PutWork,
+    SessionKey,
     Store,
+    StoredEntry,
     WorkKey,
     WorkKind,
     Write,
@@ -321,8 +323,10 @@ async def test_W1_the_tokens_of_a_snapshot_page_through_all_that_it_leaves_out(
     store: Store,
 ) -> None:
     chat = Conversation()
-    for number in range(80):
-        chat.complete(chat.start(f"question {number}"), f"answer {number}")
+    for number in range(60):
+        run_id = chat.start(f"question {number}")
+        chat.step(run_id, text="Let me see.")  # so that the page begins in the middle of a run
+        chat.complete(run_id, f"answer {number}")
         if number % 10 == 0:  # branches that are not selected
             edit = gate.EditMessage(
                 user(f"m-{number}", "again"), chat.run(chat.state.selected).prompt_id
@@ -374,6 +378,35 @@ async def test_W1_a_snapshot_says_what_is_being_written(store: Store) -> None:
     )
     fold([event_pb2.SessionEvent(position=len(log) + 1, text_delta=more)], view)
     assert view.text(run_id) == "It was cut off."
+
+
+async def test_W1_text_that_comes_while_a_snapshot_is_taken_follows_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Deltas wait for nobody: one that is stored after the position was read is not in it."""
+    chat = Conversation()
+    run_id = chat.start()
+    chat.report(run_id, Began("msg-1"))
+    log = await stored(store, chat)
+    key = session_key(chat.state)
+    read_subject = store.read_subject
+
+    async def read_late(session: SessionKey, subject_id: str) -> tuple[StoredEntry, ...]:
+        late = event_pb2.TextDelta(
+            message_id=subject_id, kind=event_pb2.TEXT_KIND_TEXT, offset=11, text="off."
+        )
+        payload = event_pb2.SessionEvent(text_delta=late).SerializeToString()
+        entry = Entry(EntryKind.DELTA, payload, run_id, subject_id)
+        fence = Fence(WorkKey(WorkKind.RUN, key, "any"), "b1", 1)
+        await store.commit(Write((Append(key, (entry,), None, fence),)))
+        return await read_subject(session, subject_id)
+
+    monkeypatch.setattr(store, "read_subject", read_late)
+    position, pieces = await snapshot_at(store, chat.log)
+    assert position == log[-1].position
+    assert await store.last_position(key) == position + 1
+    [writing] = [message for piece in pieces for message in piece.open_messages]
+    assert writing.parts[0].text.text == "It was cut "
 
 
 def test_W3_deltas_fold_by_offset_and_keep_the_places_of_parts() -> None:
