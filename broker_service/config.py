@@ -19,7 +19,12 @@ class BrokerSettings(ServingSettings):
     listen: str = setting(
         "127.0.0.1:50051", "Where to listen: host:port (port 0: any free one) or unix:/path."
     )
-    store: str = setting("sqlite:turngate.db", "The store: sqlite:PATH.")
+    store: str = setting(
+        "sqlite:turngate.db", "The store: sqlite:PATH or postgresql://USER@HOST/DATABASE."
+    )
+    migrate: bool = setting(
+        False, "Bring a PostgreSQL database up to this version's schema at the start."
+    )
     runner: TextList = setting(
         ("127.0.0.1:50052",), "Address of a runner; may be given several times."
     )

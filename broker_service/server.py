@@ -22,7 +22,7 @@ from broker_service.dispatch.dispatcher import Dispatcher
 from broker_service.dispatch.placement import Placement
 from broker_service.dispatch.timers import Timers
 from broker_service.sessions import Sessions
-from broker_service.storage.open import open_store
+from broker_service.storage.open import connect_store
 from broker_service.storage.port import StoreError
 from broker_service.watch.hub import WatchHub
 from broker_service.watch.tail import WatchSettings
@@ -40,8 +40,9 @@ log = structlog.stdlib.get_logger(__name__)
 
 async def serve(settings: BrokerSettings) -> int:
     """Serve until a signal comes; answers the exit code. Raises StartError."""
+    check_beats(settings)
     try:
-        store = open_store(settings.store)
+        store = await connect_store(settings.store, migrate=settings.migrate)
     except StoreError as error:
         raise StartError(str(error)) from error
     try:
@@ -91,6 +92,16 @@ async def serve(settings: BrokerSettings) -> int:
             await placement.close()
     finally:
         await store.close()
+
+
+def check_beats(settings: BrokerSettings) -> None:
+    """A lease, and a runner's silence, have to outlast some missed beats. Raises StartError."""
+    for name in ("lease", "silent_runner"):
+        if getattr(settings, name) < 2 * settings.heartbeat:
+            raise StartError(
+                f"{name} ({getattr(settings, name):g} s) has to be at least twice the heartbeat "
+                f"({settings.heartbeat:g} s)"
+            )
 
 
 def watch_settings(settings: BrokerSettings) -> WatchSettings:

@@ -37,6 +37,7 @@ from broker_service.storage.port import (
     RequestKey,
     SessionKey,
     Store,
+    StoredEntry,
     VersionConflict,
     WorkKind,
     Write,
@@ -52,9 +53,6 @@ CONFLICTS_IN_A_ROW = 50
 """Decisions made again before the broker gives up: far beyond what real contention makes."""
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-
-
-_last_minted = 0
 
 
 _last_minted = 0
@@ -128,6 +126,7 @@ class _Hot:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     state: SessionState | None = None
     users: int = 0
+    foreign_writes: int = 0
 
 
 class Sessions:
@@ -144,6 +143,7 @@ class Sessions:
         self._hot: OrderedDict[SessionKey, _Hot] = OrderedDict()
         self._listeners: list[Listener] = []
         self._tasks: set[asyncio.Task[Any]] = set()
+        store.listen(self._on_stored)
 
     def listen(self, listener: Listener) -> None:
         """Be told of each commit of this broker, on the event loop, in order within a session."""
@@ -242,6 +242,15 @@ class Sessions:
         finally:
             hot.users -= 1
 
+    def _on_stored(self, key: SessionKey, _position: int, entries: tuple[StoredEntry, ...]) -> None:
+        """Another broker has written: what is in memory is old. Without this a read could show it;
+        a decision would find out by its version.
+        """
+        hot = self._hot.get(key)
+        if hot is not None and not entries:
+            hot.state = None
+            hot.foreign_writes += 1
+
     async def close(self) -> None:
         """Wait until what has begun is stored."""
         while self._tasks:
@@ -261,8 +270,7 @@ class Sessions:
         await self._check_ledger(request)
         for _ in range(CONFLICTS_IN_A_ROW):
             state = await self._state(hot, key)
-            if self._is_due(state):
-                await self._act_on_deadlines(hot, state)
+            if self._is_due(state) and await self._act_on_deadlines(hot, state):
                 continue
             decision = Decision(state, self.store.now(), actor, mint, self.limits, client)
             version = state.version
@@ -292,8 +300,10 @@ class Sessions:
         deadline = next_deadline(state, self.limits.unclaimed_after_ms)
         return deadline is not None and deadline <= self.store.now()
 
-    async def _act_on_deadlines(self, hot: _Hot, state: SessionState) -> None:
-        """In a commit of its own: what a command then refuses is refused on the new state."""
+    async def _act_on_deadlines(self, hot: _Hot, state: SessionState) -> bool:
+        """In a commit of its own: what a command then refuses is refused on the new state. False
+        if there was nothing to do.
+        """
         decision = Decision(state, self.store.now(), BROKER, mint, self.limits)
         version = state.version
         try:
@@ -302,10 +312,13 @@ class Sessions:
         except BaseException:
             hot.state = None
             raise
+        if not decision.events:
+            return False
         try:
             await self._commit(hot, decision, version, None, None, None, NO_DELTAS)
         except VersionConflict:
-            return
+            return True
+        return True
 
     async def _commit(
         self,
@@ -328,12 +341,14 @@ class Sessions:
         append = Append(key, entries, version, fence)
         # Until it is durable nobody may decide on it: should the commit fail, it never was.
         hot.state = None
+        foreign_writes = hot.foreign_writes
         try:
             await self.store.commit(Write((append,), effects))
         except RequestAlreadyRecorded:
             await self._check_ledger(request)
             raise
-        hot.state = None if decision.state.deleted else decision.state
+        if hot.foreign_writes == foreign_writes and not decision.state.deleted:
+            hot.state = decision.state
         claimed = tuple(
             e for e in effects if isinstance(e, PutWork) and e.work.kind is WorkKind.RUN
         )
@@ -356,6 +371,7 @@ class Sessions:
     async def _state(self, hot: _Hot, key: SessionKey) -> SessionState:
         if hot.state is not None:
             return hot.state
+        foreign_writes = hot.foreign_writes
         loaded = await self.store.load(key)
         if loaded is None or not loaded.events:
             raise not_found(key.session_id)
@@ -368,7 +384,8 @@ class Sessions:
                 fold.apply(state, decode_event(stored.payload))
         except UnknownEventKind as error:
             raise too_new(key.session_id) from error
-        hot.state = state
+        if hot.foreign_writes == foreign_writes:
+            hot.state = state
         return state
 
     def _enter(self, key: SessionKey) -> _Hot:
@@ -400,17 +417,17 @@ def not_found(session_id: str) -> Refusal:
     return Refusal(Reason.SESSION_NOT_FOUND, f"no session {session_id}", {"session_id": session_id})
 
 
-def deleted(session_id: str) -> Refusal:
-    """What every call on a deleted session is answered with."""
-    return Refusal(
-        Reason.SESSION_DELETED, f"session {session_id} was deleted", {"session_id": session_id}
-    )
-
-
 def too_new(session_id: str) -> Refusal:
     """A log with events that this version does not know is not served, rather than misread."""
     return Refusal(
         Reason.SESSION_TOO_NEW,
         f"session {session_id} was written by a newer version",
         {"session_id": session_id},
+    )
+
+
+def deleted(session_id: str) -> Refusal:
+    """What every call on a deleted session is answered with."""
+    return Refusal(
+        Reason.SESSION_DELETED, f"session {session_id} was deleted", {"session_id": session_id}
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -64,6 +65,10 @@ class _Gathered:
     before: list[runner_pb2.RunnerEvent] = field(default_factory=list)
     events: list[runner_pb2.RunnerEvent] = field(default_factory=list)
     after: list[runner_pb2.RunnerEvent] = field(default_factory=list)
+
+
+class _StreamBroken(Exception):
+    """The stream takes no more requests; how it ended is for its reader to tell."""
 
 
 class Attempt:
@@ -129,25 +134,26 @@ class Attempt:
             call.cancel()
             await asyncio.wait((reading,))
 
-    async def _let_runner_close(self) -> None:
+    async def _let_runner_close(self, call: Call) -> None:
         """The last acknowledgement has to arrive before the call is torn down."""
         try:
             async with asyncio.timeout(LAST_WORDS_S):
+                await call.done_writing()
                 await self._end_of_stream()
-        except TimeoutError:
+        except (TimeoutError, aio.AioRpcError, asyncio.InvalidStateError):
             return
 
     async def _work(self, call: Call, start: list[runner_pb2.BrokerEvent]) -> Ended:
         try:
             for event in start:
-                await call.write(runner_pb2.ExecuteRequest(events=[event]))
-        except (aio.AioRpcError, asyncio.InvalidStateError):
+                await self._send(call, runner_pb2.ExecuteRequest(events=[event]))
+            return await self._converse(call)
+        except _StreamBroken:
             return await self._end_of_stream()
+
+    async def _converse(self, call: Call) -> Ended:
         while True:
-            try:
-                await self._say_what_others_decided(call)
-            except (aio.AioRpcError, asyncio.InvalidStateError):
-                return await self._end_of_stream()
+            await self._say_what_others_decided(call)
             if not self._inbox:
                 if self._stream_end is not None:
                     return self._stream_end
@@ -164,16 +170,31 @@ class Attempt:
                 if refusal.reason is Reason.STALE_ATTEMPT:
                     return Ended(Outcome.STALE, refusal.message)
                 raise
-            try:
-                await call.write(self._acknowledgement(reported.verdicts))
-                if reported.ended:
-                    await call.done_writing()
-            except (aio.AioRpcError, asyncio.InvalidStateError):
-                if not reported.ended:
-                    return await self._end_of_stream()
-            if reported.ended:
-                await self._let_runner_close()
-                return Ended(Outcome.ENDED)
+            if not reported.ended:
+                await self._send(call, self._acknowledgement(reported.verdicts))
+                continue
+            with suppress(_StreamBroken):  # what it has reported is stored, whether it hears of it
+                await self._send(call, self._acknowledgement(reported.verdicts))
+                await self._let_runner_close(call)
+            return Ended(Outcome.ENDED)
+
+    async def _send(self, call: Call, request: runner_pb2.ExecuteRequest) -> None:
+        """Write, within a bound: a runner that takes nothing is as good as gone."""
+        try:
+            async with asyncio.timeout(self._silent_after_s):
+                await call.write(request)
+        except TimeoutError as error:
+            lost = Ended(Outcome.LOST, "the runner takes in nothing")
+            self._stream_end = self._stream_end or lost
+            raise _StreamBroken from error
+        except (aio.AioRpcError, asyncio.InvalidStateError) as error:
+            raise _StreamBroken from error
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Nobody cancelled this task: gRPC cancels a write whose call has ended.
+            raise _StreamBroken from error
 
     def cancel(self) -> None:
         """The run is being cancelled: the runner is told (C1). It reports its end, or the grace
@@ -202,16 +223,21 @@ class Attempt:
         if self._cancel_asked and not self._cancel_told:
             self._cancel_told = True
             event = runner_pb2.BrokerEvent(cancel=runner_pb2.CancelAttempt(detail="cancelled"))
-            await call.write(runner_pb2.ExecuteRequest(events=[event]))
+            await self._send(call, runner_pb2.ExecuteRequest(events=[event]))
         if self._recheck:
             self._recheck = False
             reported = await self._report((reports.Proposed(tuple(self._waiting.values())),))
             settled = [v for v in reported.verdicts if v.verdict is not Verdict.WAIT]
             if settled:
-                await call.write(self._acknowledgement(settled))
+                await self._send(call, self._acknowledgement(settled))
 
     async def _end_of_stream(self) -> Ended:
+        """How the stream ended. What is still gathered counts for nothing: it makes room, so that
+        the reader comes to the end.
+        """
         while self._stream_end is None:
+            self._inbox.clear()
+            self._room.set()
             self._arrived.clear()
             await self._arrived.wait()
         return self._stream_end

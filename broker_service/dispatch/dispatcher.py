@@ -100,7 +100,10 @@ class Dispatcher:
         task = asyncio.create_task(self._execute(work, token))
         self._held[work] = (token, task)
 
-        def done(_: asyncio.Task[None]) -> None:
+        def done(ended: asyncio.Task[None]) -> None:
+            if not ended.cancelled() and (error := ended.exception()) is not None:
+                # The run is taken up again when its lease has ended.
+                log.error("attempt failed unexpectedly", run=work.work_id, exc_info=error)
             if self._held.get(work) == (token, task):
                 del self._held[work]
 
@@ -249,11 +252,13 @@ class Dispatcher:
     async def _beat(self) -> None:
         """Prolong what is held, and take up what is due and held by nobody."""
         while True:
-            try:
-                await self._renew()
-                await self._take_up()
-            except StoreUnavailable as error:
-                log.warning("store unavailable", error=str(error))
+            for step in (self._renew, self._take_up):
+                (error,) = await asyncio.gather(step(), return_exceptions=True)
+                if isinstance(error, StoreUnavailable):
+                    log.warning("store unavailable", error=str(error))
+                elif isinstance(error, BaseException):
+                    # Leases have to be prolonged whatever else goes wrong.
+                    log.error("heartbeat failed", step=step.__name__, exc_info=error)
             await self._pause(self._settings.heartbeat)
 
     async def _renew(self) -> None:

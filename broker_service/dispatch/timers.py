@@ -55,7 +55,7 @@ class Timers:
                 owner = self._sessions.owner
                 due = await self._sessions.store.claim(WorkKind.TIMER, owner, until, TIMERS_AT_ONCE)
                 for work in due:
-                    await self._fire(work)
+                    await self._fire_safely(work)
                 if len(due) == TIMERS_AT_ONCE:
                     continue
             except StoreUnavailable as error:
@@ -65,6 +65,15 @@ class Timers:
                     await self._closing.wait()
             except TimeoutError:
                 continue
+
+    async def _fire_safely(self, work: Work) -> None:
+        """A mistake about one session must not end the timers of all others."""
+        fired = await asyncio.gather(self._fire(work), return_exceptions=True)
+        error = fired[0]
+        if isinstance(error, StoreUnavailable):
+            raise error
+        if isinstance(error, BaseException):
+            log.error("timer failed", session=work.work.session.session_id, exc_info=error)
 
     async def _fire(self, work: Work) -> None:
         key = work.work.session
@@ -83,9 +92,11 @@ class Timers:
                 await self._sessions.execute(key, BROKER, expire_session)
             await self._put_off(work)
         except Refusal as refusal:
-            if refusal.reason not in (Reason.SESSION_NOT_FOUND, Reason.SESSION_DELETED):
-                raise
-            await self._sessions.store.commit(Write(effects=(DeleteWork(work.work),)))
+            if refusal.reason in (Reason.SESSION_NOT_FOUND, Reason.SESSION_DELETED):
+                await self._sessions.store.commit(Write(effects=(DeleteWork(work.work),)))
+            else:
+                # It is tried again when the lease of this claim has ended.
+                log.warning("timer not fired", session=key.session_id, problem=refusal.message)
 
     async def _put_off(self, work: Work) -> None:
         """Set the timer to what is due next. Guarded by the version: a command may have set it."""

@@ -44,6 +44,15 @@ def declared_tool(state: SessionState, name: str) -> ClientTool | None:
     return None
 
 
+def built_in_kind(tool_name: str, hint: RenderHint | None) -> str:
+    """As what clients show a call: by the kind of its hint, else by its tool's name (B1, H3); ""
+    if neither is built in.
+    """
+    if hint and hint.kind in BUILT_IN_KINDS.values():
+        return hint.kind
+    return BUILT_IN_KINDS.get(tool_name, "")
+
+
 def hint_for(state: SessionState, run: RunNode, call: ToolCall) -> RenderHint:
     """The hint that the runner gave, else the one that the tool's declaration makes (H1)."""
     if hint := run.hints.get(call.call_id):

@@ -8,9 +8,9 @@ from broker_service.domain.decision import Decision
 from broker_service.domain.events import AnswerAdded
 from broker_service.domain.forks import fork_for_second_answer, open_fork, open_second_fork
 from broker_service.domain.interactions import (
-    BUILT_IN_KINDS,
     InteractionRef,
     addressed_run,
+    built_in_kind,
     declared_tool,
     find_interaction,
     refuse_if_closed_without_answer,
@@ -154,7 +154,7 @@ def _check_output(state: SessionState, interaction: Interaction, output: str | N
 
 
 def _violations(state: SessionState, interaction: Interaction, output: str) -> list[Violation]:
-    kind = _built_in_kind(interaction)
+    kind = built_in_kind(interaction.tool_name, interaction.render_hint)
     if kind == forms.KIND:
         form = parse_form_text(interaction.arguments_json)
         unsupported = isinstance(form, UnsupportedForm)
@@ -173,14 +173,6 @@ def _violations(state: SessionState, interaction: Interaction, output: str) -> l
     if tool and tool.output_schema_json:
         return validate(tool.output_schema_json, output)
     return []
-
-
-def _built_in_kind(interaction: Interaction) -> str:
-    """As what clients show the call: by the kind of its hint, else by its tool's name (B1, H3)."""
-    hint = interaction.render_hint
-    if hint and hint.kind in BUILT_IN_KINDS.values():
-        return hint.kind
-    return BUILT_IN_KINDS.get(interaction.tool_name, "")
 
 
 def _repeated(

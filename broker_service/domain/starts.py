@@ -11,6 +11,7 @@ from enum import Enum
 from broker_service.domain.decision import Decision
 from broker_service.domain.events import ToolStarted
 from broker_service.domain.grants import is_granted
+from broker_service.domain.interactions import built_in_kind
 from broker_service.domain.model import (
     GrantScope,
     InteractionState,
@@ -25,7 +26,7 @@ from broker_service.domain.model import (
 from broker_service.domain.results import synthetic_result
 from broker_service.domain.runs import add_result, share_result
 from broker_service.domain.state import RunNode, SessionState
-from turngate_core import policy
+from turngate_core import connection, forms, policy
 from turngate_core.json_text import JsonTextError, parse
 
 DENIED_BY_POLICY = "the policy does not allow this tool"
@@ -166,7 +167,7 @@ def _answered_badly(state: SessionState, run: RunNode) -> bool:
         by_kind = result.kind in _BAD_KINDS and (
             result.interaction_id or state.calls[call_id].call.executor is ToolExecutor.CLIENT
         )
-        if by_kind or _declined(state.calls[call_id].call, result):
+        if by_kind or _declined(run, state.calls[call_id].call, result):
             return True
     return False
 
@@ -183,8 +184,10 @@ _BAD_KINDS = frozenset(
 )
 
 
-def _declined(call: ToolCall, result: ToolResult) -> bool:
-    """A form that was declined or cancelled, or a connection that was not made (B1, B2)."""
+def _declined(run: RunNode, call: ToolCall, result: ToolResult) -> bool:
+    """A form that was declined or cancelled, or a connection that was not made (B1, B2): what was
+    shown, and checked, as one.
+    """
     if result.kind is not ResultKind.CLIENT or result.output_json is None:
         return False
     try:
@@ -193,9 +196,10 @@ def _declined(call: ToolCall, result: ToolResult) -> bool:
         return False
     if not isinstance(output, dict):
         return False
-    if call.name == "request_input":
+    kind = built_in_kind(call.name, run.hints.get(call.call_id))
+    if kind == forms.KIND:
         return output.get("action") in ("decline", "cancel")
-    return call.name == "request_connection" and output.get("connected") is False
+    return kind == connection.KIND and output.get("connected") is False
 
 
 def approval_scope(state: SessionState, tool: ProposedTool) -> GrantScope:

@@ -11,10 +11,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from broker_service.storage.checks import check_fence, check_snapshot, check_version, placed
 from broker_service.storage.port import (
     Committed,
+    DeleteDeltas,
     DeleteInteraction,
     DeleteWork,
     Effect,
@@ -56,7 +58,7 @@ def keys_of(writes: Iterable[Write]) -> Keys:
                 works.add(append.fence.work)
         for effect in write.effects:
             match effect:
-                case PutSnapshot() | EraseSession():
+                case PutSnapshot() | EraseSession() | DeleteDeltas():
                     sessions.add(effect.session)
                 case PutWork() | DeleteWork():
                     works.add(effect.work)
@@ -66,6 +68,8 @@ def keys_of(writes: Iterable[Write]) -> Keys:
                     rows.add(effect.session)
                 case PutInteraction() | DeleteInteraction():
                     pass  # replaced unseen
+                case _:
+                    assert_never(effect)
     return Keys(
         tuple(sorted(sessions)),
         tuple(sorted(works, key=lambda work: (work.kind.value, work.session, work.work_id))),
@@ -121,6 +125,8 @@ class Rows:
     erased: dict[SessionKey, tuple[int, int]] = field(default_factory=dict)
     """Sessions by number whose content goes, but for entries from this position on; it goes before
     anything here is stored."""
+    compacted: list[tuple[int, str]] = field(default_factory=list)
+    """Sessions by number, with subjects whose deltas go."""
 
     def __bool__(self) -> bool:
         return any(
@@ -132,6 +138,7 @@ class Rows:
                 self.interactions,
                 self.sessions,
                 self.erased,
+                self.compacted,
             )
         )
 
@@ -211,6 +218,12 @@ class Group:
                     self.rows.snapshots[number] = effect
             case EraseSession():
                 self._erase(effect.session)
+            case DeleteDeltas():
+                head = self._found.heads.get(effect.session)
+                if head is not None:
+                    self.rows.compacted += [(head.number, s) for s in effect.subject_ids]
+            case _:
+                assert_never(effect)
 
     def _erase(self, session: SessionKey) -> None:
         """Forget what the group has noted of a session so far; what is stored goes, too."""

@@ -135,6 +135,8 @@ async def store(connection: Connection, rows: Rows, now: int) -> None:
     """
     if rows.erased:
         await _erase(connection, rows)
+    if rows.compacted:
+        await _compact(connection, rows)
     changed = [row for row in rows.sessions.values() if row.changed]
     known = [row.put.session for row in changed if row.known]
     if known:  # apart, since a statement cannot delete and insert the same row
@@ -223,6 +225,18 @@ async def _erase(connection: Connection, rows: Rows) -> None:
     for number, (table, condition) in enumerate(_ERASED.items()):
         statement.parts.append(f"d{number} AS (DELETE FROM {table} d USING k WHERE {condition})")
     statement.selects.append("SELECT 1")
+    await connection.execute(statement.text, *statement.values)
+
+
+async def _compact(connection: Connection, rows: Rows) -> None:
+    """Deltas that are stored already; of those in this same group some may stay (see the port)."""
+    statement = _Statement()
+    given = statement.rows(("bigint", "text"), rows.compacted)
+    # The condition on '' is the one of the index.
+    statement.selects.append(
+        f"DELETE FROM entries d USING {given} k (no, s)"
+        " WHERE d.session_no = k.no AND d.subject_id <> '' AND d.subject_id = k.s AND d.kind = 2"
+    )
     await connection.execute(statement.text, *statement.values)
 
 

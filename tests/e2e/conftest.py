@@ -5,6 +5,7 @@ Each worker has one pair for its tests. Each store of `STORES` gets every test.
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,15 +14,15 @@ from typing import Protocol
 import pytest
 import pytest_asyncio
 
+from tests.contract.postgres_server import PostgresServer, shared_server
 from tests.e2e.pair import QUICK, QUICK_RUNNER, Pair, new_pair
 from turngate_client import TurngateClient
 
 SCRIPTS = Path(__file__).parent / "scripts"
 
-# A store's URL, by the folder that a test has for its files.
-STORES: dict[str, Callable[[Path], str]] = {
-    "sqlite": lambda folder: f"sqlite:{folder / 'sessions.db'}",
-}
+# What each end-to-end test runs on: SQLite, unless TURNGATE_E2E_STORES names others, as in
+# TURNGATE_E2E_STORES=sqlite,postgres.
+STORES = os.environ.get("TURNGATE_E2E_STORES", "sqlite").split(",")
 
 LOGS: pytest.StashKey[Callable[[], list[tuple[str, str]]]] = pytest.StashKey()
 
@@ -50,10 +51,21 @@ def pytest_runtest_makereport(
     return report
 
 
-@pytest.fixture(scope="session", params=list(STORES))
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    """A PostgreSQL for all tests of the run. Where there is none, they are skipped by name; in CI
+    they fail."""
+    with shared_server(tmp_path_factory) as server:
+        yield server
+
+
+@pytest.fixture(scope="session", params=STORES)
 def store_url(request: pytest.FixtureRequest) -> Callable[[Path], str]:
-    """Makes the URL of a fresh store for a folder."""
-    return STORES[request.param]
+    """Makes the address of a fresh store, for a folder in which its files may lie."""
+    if request.param == "sqlite":
+        return lambda folder: f"sqlite:{folder / 'sessions.db'}"
+    server: PostgresServer = request.getfixturevalue("postgres")
+    return lambda _: server.new_schema()
 
 
 @pytest.fixture(scope="session")

@@ -207,7 +207,9 @@ def new_pair(
         if not start_runner:
             runner.kill()
         broker = Service(
-            "broker", folder, [f"--store={store_url}", f"--runner={runner.address}", *broker_flags]
+            "broker",
+            folder,
+            [f"--store={store_url}", "--migrate", f"--runner={runner.address}", *broker_flags],
         )
         stack.callback(broker.kill)
         broker.start()
