@@ -1,7 +1,5 @@
 """Compaction: deltas of finished messages go, everything else stays where it is (W3)."""
 
-import pytest
-
 from broker_service.storage.port import (
     DeleteDeltas,
     Loaded,
@@ -10,21 +8,8 @@ from broker_service.storage.port import (
     Write,
 )
 from tests.contract.harness import Harness
-from tests.contract.postgres_harness import PostgresHarness
 from tests.contract.recorder import Recorder
 from tests.contract.samples import OTHER, S, delta, event, everything, fence, held, texts, write
-
-
-@pytest.fixture
-def kept_by_postgresql(request: pytest.FixtureRequest, harness: Harness) -> None:
-    """PostgreSQL takes the effect and removes nothing: harmless, but the log grows. Strict, so that
-    whoever builds it takes this out."""
-    if isinstance(harness, PostgresHarness):
-        reason = "PostgreSQL keeps the deltas: DeleteDeltas is not built there"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
-
-
-removes = pytest.mark.usefixtures("kept_by_postgresql")
 
 
 async def fill(store: Store, session: SessionKey = S) -> None:
@@ -52,7 +37,6 @@ async def fill(store: Store, session: SessionKey = S) -> None:
     )
 
 
-@removes
 async def test_deltas_of_these_subjects_are_removed_and_their_events_stay(store: Store) -> None:
     """W3: withdrawals and ends are kept, under the positions that they had."""
     await fill(store)
@@ -70,7 +54,6 @@ async def test_deltas_of_these_subjects_are_removed_and_their_events_stay(store:
     assert texts(await store.read_nodes(S, ["run1"])) == texts(kept)
 
 
-@removes
 async def test_reads_after_any_position_skip_what_was_removed(store: Store) -> None:
     """W1: the rest after any cursor is the rest of what is kept."""
     await fill(store)
@@ -81,7 +64,6 @@ async def test_reads_after_any_position_skip_what_was_removed(store: Store) -> N
         assert tuple(e.position for e in rest) == tuple(p for p in kept if p > after)
 
 
-@removes
 async def test_the_log_goes_on_behind_deltas_removed_at_its_end(store: Store) -> None:
     await fill(store)
     await store.commit(Write(effects=(DeleteDeltas(S, ("m3",)),)))
@@ -134,7 +116,6 @@ async def test_listeners_hear_nothing_of_it(store: Store) -> None:
     assert [texts(entries) for _, _, entries in recorder.calls] == [["next"]]
 
 
-@removes
 async def test_what_was_removed_stays_removed_after_a_restart(harness: Harness) -> None:
     store = await harness.open()
     await fill(store)
