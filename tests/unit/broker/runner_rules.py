@@ -52,11 +52,13 @@ CLIENT_CALLS = [
 TOOLS = st.builds(
     ProposedTool,
     call_id=st.just(""),
-    tool_permission=st.sampled_from([None, Permission.ASK, Permission.ALLOW, Permission.DENY]),
-    destructive=st.booleans(),
+    tool_permission=st.sampled_from(
+        [None, Permission.ASK, Permission.ASK, Permission.ALLOW, Permission.DENY]
+    ),
+    destructive=st.sampled_from([False, False, True]),
     idempotent=st.booleans(),
     after_answers=st.sampled_from([None, True, False]),
-    grant_scope=st.sampled_from([None, GrantScope.ONCE]),
+    grant_scope=st.sampled_from([None, None, GrantScope.ONCE]),
 )
 
 
@@ -77,6 +79,8 @@ class Runners(SideBySide):
 
     def under_way(self, run: RunNode) -> list[str]:
         """Calls that this attempt was granted and has not reported."""
+        if run.state is RunState.PENDING:
+            return []  # the next attempt proposes them anew
         calls = self.chat.state.calls
         return [
             call_id
@@ -158,7 +162,7 @@ class Runners(SideBySide):
     @rule(data=st.data(), calls=st.integers(0, 4), finished=st.sampled_from([True, True, False]))
     def write(self, data: st.DataObject, calls: int, finished: bool) -> None:
         """The next model call."""
-        run = data.draw(st.sampled_from(self.steps_over()))
+        run = self.pick_run(data, self.steps_over())
         message_id = self.chat.mint("msg")
         made = [self.draw_call(data) for _ in range(calls)]
         self.report(run, Began(message_id))
@@ -186,7 +190,7 @@ class Runners(SideBySide):
     @rule(data=st.data())
     def write_and_go_on(self, data: st.DataObject) -> None:
         """A whole step, up to its questions."""
-        self.whole_step(data.draw(st.sampled_from(self.steps_over())).id, data)
+        self.whole_step(self.pick_run(data, self.steps_over()).id, data)
 
     def steps_over(self) -> list[RunNode]:
         return [
@@ -205,14 +209,14 @@ class Runners(SideBySide):
     @precondition(lambda self: any(run.open_message_id for run in self.active()))
     @rule(data=st.data())
     def withdraw(self, data: st.DataObject) -> None:
-        run = data.draw(st.sampled_from([run for run in self.active() if run.open_message_id]))
+        run = self.pick_run(data, [run for run in self.active() if run.open_message_id])
         self.report(run, Withdrew(run.open_message_id))
 
     @precondition(lambda self: any(self.to_propose(r) for r in self.active()))
     @rule(data=st.data())
     def propose(self, data: st.DataObject) -> None:
         runs = [run for run in self.active() if self.to_propose(run) and not run.open_message_id]
-        run = data.draw(st.sampled_from(runs))
+        run = self.pick_run(data, runs)
         self.propose_all(run)
 
     def propose_all(self, run: RunNode) -> list[Verdict]:
@@ -232,7 +236,7 @@ class Runners(SideBySide):
     @precondition(lambda self: any(self.under_way(run) for run in self.active()))
     @rule(data=st.data(), output=st.sampled_from(["1", '{"approved":true}']))
     def result(self, data: st.DataObject, output: str) -> None:
-        run = data.draw(st.sampled_from([r for r in self.active() if self.under_way(r)]))
+        run = self.pick_run(data, [r for r in self.active() if self.under_way(r)])
         call_id = data.draw(st.sampled_from(self.under_way(run)))
         state, runs = run.state, len(self.chat.state.runs)
         self.report(run, tool_result(call_id, output))
@@ -242,7 +246,7 @@ class Runners(SideBySide):
     @precondition(lambda self: self.active())
     @rule(data=st.data(), hinted=st.booleans())
     def refuse_or_hint(self, data: st.DataObject, hinted: bool) -> None:
-        run = data.draw(st.sampled_from(self.active()))
+        run = self.pick_run(data, self.active())
         calls = [
             call_id
             for kind in (ToolExecutor.CLIENT, ToolExecutor.SERVER)
@@ -262,7 +266,7 @@ class Runners(SideBySide):
     @rule(data=st.data())
     def go_on(self, data: st.DataObject) -> None:
         """What a runner that keeps the protocol does next."""
-        self.next_move(data.draw(st.sampled_from(self.active())))
+        self.next_move(self.pick_run(data, self.active()))
 
     def next_move(self, run: RunNode) -> None:
         if not run.active:
@@ -283,16 +287,11 @@ class Runners(SideBySide):
         else:
             self.report(run, Completed())
 
-    @precondition(lambda self: self.active())
-    @rule(data=st.data())
-    def fail(self, data: st.DataObject) -> None:
-        self.report(data.draw(st.sampled_from(self.active())), FAILED)
-
     @precondition(lambda self: any(r.state is not RunState.PENDING for r in self.active()))
     @rule(data=st.data(), how=st.sampled_from(["lost", "handed over", "grace"]))
     def lose(self, data: st.DataObject, how: str) -> None:
         runs = [r for r in self.active() if r.state is not RunState.PENDING]
-        run = data.draw(st.sampled_from(runs))
+        run = self.pick_run(data, runs)
         other = self.model.runs[run.id]
         if how == "handed over":
             self.both(
@@ -307,10 +306,3 @@ class Runners(SideBySide):
                 lambda: self.chat.end_of_grace(run.id),
                 lambda: self.model.finish(other, "CANCELLED"),
             )
-
-    @precondition(lambda self: any(r.state is RunState.PENDING for r in self.active()))
-    @rule(data=st.data())
-    def unplaced(self, data: st.DataObject) -> None:
-        run = data.draw(st.sampled_from([r for r in self.active() if r.state is RunState.PENDING]))
-        other = self.model.runs[run.id]
-        self.both(lambda: self.chat.unplaced(run.id), lambda: self.model.finish(other, "FAILED"))

@@ -14,6 +14,7 @@ from broker_service.domain.model import (
     ClientTool,
     ConflictPolicy,
     ExpiryPolicy,
+    Interaction,
     InteractionKind,
     Permission,
     PolicyRule,
@@ -148,3 +149,11 @@ class SideBySide(RuleBasedStateMachine):
     def active(self) -> list[RunNode]:
         """The runs that a runner may report about."""
         return [run for run in self.chat.state.runs.values() if run.active]
+
+    def pick_run(self, data: st.DataObject, runs: list[RunNode]) -> RunNode:
+        """One of them, drawn by its id: what hypothesis prints stays short."""
+        return self.chat.run(data.draw(st.sampled_from([run.id for run in runs])))
+
+    def pick_question(self, data: st.DataObject, questions: list[Interaction]) -> Interaction:
+        question_id = data.draw(st.sampled_from([question.id for question in questions]))
+        return self.chat.state.interactions[question_id]

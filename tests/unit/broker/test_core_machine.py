@@ -33,6 +33,7 @@ from tests.unit.broker import naive_model
 from tests.unit.broker.conversation import (
     CONNECTED,
     DECLINED,
+    FAILED,
     LUND,
     VISBY,
     fold_log,
@@ -71,7 +72,9 @@ class Clients(Runners):
     def questions(self, kind: InteractionKind) -> list[Interaction]:
         """Those of this kind, open ones several times."""
         every = [i for i in self.chat.state.interactions.values() if i.kind is kind]
-        return [i for i in every if i.state is InteractionState.OPEN] * 4 + every
+        is_open = [i for i in every if i.state is InteractionState.OPEN]
+        answered = [i for i in every if i.state is InteractionState.ANSWERED]
+        return is_open * 4 + answered * 2 + every
 
     def asked(self, kind: InteractionKind) -> bool:
         return any(i.kind is kind for i in self.chat.state.interactions.values())
@@ -84,6 +87,30 @@ class Clients(Runners):
         self.model.names = [run_id]
         self.model.enter("m-0", "", select=True)
         self.whole_step(run_id, data)
+
+    def spared(self, data: st.DataObject, one_in: int = 6) -> bool:
+        """Most of the time a disruptive command gives way to one that gets further: else little
+        would ever be asked, answered and forked.
+        """
+        if data.draw(st.integers(1, one_in)) == one_in:
+            return False
+        client_tool, approval = InteractionKind.CLIENT_TOOL, InteractionKind.APPROVAL
+        ways = ["settle"] * 3 * self.asked(client_tool) + ["decide"] * 2 * self.asked(approval)
+        ways += ["step"] * 3 * bool(self.steps_over()) + ["go on"] * bool(self.active())
+        match data.draw(st.sampled_from(ways or ["send"])):
+            case "settle":
+                by_call, as_error = data.draw(st.booleans()), data.draw(st.booleans())
+                self.settle(data, data.draw(PEOPLE), by_call, as_error)
+            case "decide":
+                scope = data.draw(st.sampled_from([None, GrantScope.SESSION]))
+                self.decide(data, data.draw(PEOPLE), data.draw(st.booleans()), scope)
+            case "step":
+                self.whole_step(self.pick_run(data, self.steps_over()).id, data)
+            case "go on":
+                self.next_move(self.pick_run(data, self.active()))
+            case _:
+                self.send("ann", "a", None, data)
+        return True
 
     # --- clients ---
 
@@ -104,7 +131,7 @@ class Clients(Runners):
 
     @rule(by=PEOPLE, keep=st.booleans(), on_busy=ON_BUSY, data=st.data())
     def edit(self, by: str, keep: bool, on_busy: OnBusy | None, data: st.DataObject) -> None:
-        if len(self.chat.state.prompts) > 8:
+        if self.spared(data) or len(self.chat.state.prompts) > 8:
             return
         prompt = data.draw(st.sampled_from(list(self.chat.state.prompts)))
         message_id = self.chat.mint("m")
@@ -120,7 +147,7 @@ class Clients(Runners):
     @precondition(lambda self: self.chat.state.held)
     @rule(data=st.data(), text=st.sampled_from("xyz"))
     def edit_held(self, data: st.DataObject, text: str) -> None:
-        held = data.draw(st.sampled_from(self.chat.state.held))
+        held = self.chat.state.held[data.draw(st.integers(0, len(self.chat.state.held) - 1))]
         author = held.message.author
         edited = self.both(
             lambda: self.chat.edit_held(held.message.id, text, by=author),
@@ -132,7 +159,7 @@ class Clients(Runners):
     @precondition(lambda self: self.chat.state.held)
     @rule(data=st.data(), by=PEOPLE)
     def remove_held(self, data: st.DataObject, by: str) -> None:
-        message_id = data.draw(st.sampled_from(self.chat.state.held)).message.id
+        message_id = data.draw(st.sampled_from([h.message.id for h in self.chat.state.held]))
 
         def remove() -> None:
             self.in_queue(message_id)
@@ -155,7 +182,7 @@ class Clients(Runners):
     @precondition(lambda self: self.asked(InteractionKind.CLIENT_TOOL))
     @rule(data=st.data(), by=PEOPLE, by_call=st.booleans(), as_error=st.booleans())
     def settle(self, data: st.DataObject, by: str, by_call: bool, as_error: bool) -> None:
-        question = data.draw(st.sampled_from(self.questions(InteractionKind.CLIENT_TOOL)))
+        question = self.pick_question(data, self.questions(InteractionKind.CLIENT_TOOL))
         outputs = OUTPUTS.get(question.tool_name, ['"red"', "7", '{"approved":true}'])
         output = None if as_error else data.draw(st.sampled_from(outputs))
         error = "it broke" if as_error else None
@@ -184,7 +211,7 @@ class Clients(Runners):
         scope=st.sampled_from([None, GrantScope.ONCE, GrantScope.SESSION]),
     )
     def decide(self, data: st.DataObject, by: str, approve: bool, scope: GrantScope | None) -> None:
-        question = data.draw(st.sampled_from(self.questions(InteractionKind.APPROVAL)))
+        question = self.pick_question(data, self.questions(InteractionKind.APPROVAL))
         run = self.pick_owner(data, question)
         runs = len(self.chat.state.runs)
         decided = self.both(
@@ -197,7 +224,9 @@ class Clients(Runners):
     @precondition(lambda self: self.chat.state.interactions)
     @rule(data=st.data(), by=PEOPLE)
     def cancel_interaction(self, data: st.DataObject, by: str) -> None:
-        question = data.draw(st.sampled_from(list(self.chat.state.interactions.values())))
+        if self.spared(data, one_in=3):
+            return
+        question = self.pick_question(data, list(self.chat.state.interactions.values()))
         run = self.pick_owner(data, question)
         self.both(
             lambda: self.chat.cancel_interaction(question.id, run=run, by=by),
@@ -207,7 +236,7 @@ class Clients(Runners):
     @precondition(lambda self: self.asked(InteractionKind.CLIENT_TOOL))
     @rule(data=st.data(), by=PEOPLE)
     def report_unhandled(self, data: st.DataObject, by: str) -> None:
-        question = data.draw(st.sampled_from(self.questions(InteractionKind.CLIENT_TOOL)))
+        question = self.pick_question(data, self.questions(InteractionKind.CLIENT_TOOL))
         run = self.pick_owner(data, question)
         self.both(
             lambda: self.chat.report_unhandled(question.id, run=run, by=by),
@@ -216,6 +245,8 @@ class Clients(Runners):
 
     @rule(data=st.data(), by=PEOPLE, keep=st.booleans())
     def cancel_run(self, data: st.DataObject, by: str, keep: bool) -> None:
+        if self.spared(data, one_in=3):
+            return
         run_id = data.draw(st.sampled_from(list(self.chat.state.runs)))
         self.both(
             lambda: self.chat.cancel(run_id, keep_held=keep, by=by),
@@ -225,7 +256,7 @@ class Clients(Runners):
 
     @rule(data=st.data(), by=PEOPLE, keep=st.booleans(), by_message=st.booleans())
     def regenerate(self, data: st.DataObject, by: str, keep: bool, by_message: bool) -> None:
-        if len(self.chat.state.runs) > 20:
+        if self.spared(data) or len(self.chat.state.runs) > 20:
             return
         run_id = data.draw(st.sampled_from(list(self.chat.state.runs)))
         run = self.chat.run(run_id)
@@ -271,9 +302,25 @@ class Clients(Runners):
         assert grant not in [other.id for other in self.chat.grants()]
 
     @precondition(lambda self: self.chat.state.open_interactions)
-    @rule(ms=st.sampled_from([30_000, MINUTE, 10 * MINUTE, 30 * MINUTE]))
-    def time_passes(self, ms: int) -> None:
-        self.both(lambda: self.chat.wait(ms), lambda: None)
+    @rule(data=st.data(), ms=st.sampled_from([30_000, MINUTE, MINUTE, 10 * MINUTE, 30 * MINUTE]))
+    def time_passes(self, data: st.DataObject, ms: int) -> None:
+        if not self.spared(data, one_in=3):
+            self.both(lambda: self.chat.wait(ms), lambda: None)
+
+    @precondition(lambda self: self.active())
+    @rule(data=st.data())
+    def fail(self, data: st.DataObject) -> None:
+        if not self.spared(data, one_in=2) and self.active():
+            self.report(self.pick_run(data, self.active()), FAILED)
+
+    @precondition(lambda self: any(r.state is RunState.PENDING for r in self.active()))
+    @rule(data=st.data())
+    def unplaced(self, data: st.DataObject) -> None:
+        if self.spared(data, one_in=3):
+            return
+        run = self.pick_run(data, [r for r in self.active() if r.state is RunState.PENDING])
+        other = self.model.runs[run.id]
+        self.both(lambda: self.chat.unplaced(run.id), lambda: self.model.finish(other, "FAILED"))
 
     # --- what changes nothing ---
 
@@ -301,7 +348,7 @@ class Clients(Runners):
 
     def late(self, data: st.DataObject) -> None:
         """R3: what an attempt sends after its end is refused."""
-        run = data.draw(st.sampled_from(list(self.chat.state.runs.values())))
+        run = self.pick_run(data, list(self.chat.state.runs.values()))
         at_work = run.state in (RunState.RUNNING, RunState.CANCELLING)
         with self.chat.refused(Reason.STALE_ATTEMPT):
             self.chat.report(run.id, Began(self.chat.mint("msg")), attempt=run.attempt - at_work)
@@ -350,6 +397,7 @@ MACHINE = settings(
     max_examples=int(os.environ.get("TURNGATE_MACHINE_EXAMPLES", "60")),
     stateful_step_count=50,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+    deadline=None,
     # A failure is told at once, as a program that repeats it: making it smaller may take minutes.
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
 )
