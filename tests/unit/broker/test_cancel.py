@@ -215,6 +215,21 @@ def test_keep_pauses_a_queue_that_is_empty_until_a_new_send() -> None:
     assert chat.state.queue_pause is None
 
 
+def test_keep_leaves_a_pause_as_it_is() -> None:
+    """C1: paused is paused, with the reason that it has."""
+    chat = Conversation()
+    run_id = chat.start()
+    chat.send("one")
+    chat.send("two")
+    chat.fail(run_id)
+    chat.fail(chat.state.selected)
+    created, _ = chat.regenerate(run_id)
+    chat.cancel(created, keep_held=True)
+    pause = chat.state.queue_pause
+    assert pause is not None
+    assert pause.reason is QueuePauseReason.FAILURES
+
+
 def test_keep_on_a_run_that_is_being_stopped_already() -> None:
     """C1, C5: its effect does not hold yet, so that it is brought about."""
     chat, run_id = started()

@@ -293,6 +293,18 @@ def test_a_stopped_first_fork_leaves_its_sibling_waiting() -> None:
     assert chat.run(second).state is RunState.PENDING
 
 
+def test_after_a_stop_of_the_run_that_took_the_answer_its_siblings_take_no_other() -> None:
+    """F6: F' had collected the answer; F, which is live, gets no second one."""
+    chat, _ = parked(form("c-1"), form("c-2"))
+    first = answer(chat)
+    second = answer(chat, LUND, by=BEN)
+    chat.settle(run=second, call="c-2", output=VISBY)
+    chat.cancel(second)
+    for run in (first, second):
+        with chat.refused(Reason.RUN_CANCELLED):
+            chat.settle(run=run, call="c-2", output=ROME)
+
+
 def test_a_decision_that_names_a_stopped_fork_is_refused() -> None:
     """F6: a tab that shows the stopped branch approves nothing on another one."""
     chat, run_id = parked(form("c-1"), server_call("c-pay"))
