@@ -135,6 +135,7 @@ class Recorder:
         self.events: list[SessionEvent] = []
         self.cursor = ""
         self.breaks: list[AioRpcError] = []
+        self._came = asyncio.Event()
         self._client = client
         self._session_id = session_id
         self._task = asyncio.create_task(self._record())
@@ -146,8 +147,19 @@ class Recorder:
                 async for frame in self._client.stub.WatchSession(request, wait_for_ready=True):
                     self.events.extend(frame.events)
                     self.cursor = frame.cursor
+                    self._came.set()
             except AioRpcError as error:
                 self.breaks.append(error)
+
+    async def until(self, count: int) -> None:
+        """Wait until it has recorded so many events."""
+        try:
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                while len(self.events) < count:
+                    self._came.clear()
+                    await self._came.wait()
+        except TimeoutError:
+            raise AssertionError(f"{len(self.events)} of {count} events recorded") from None
 
     async def stop(self) -> None:
         """Leave the watch."""

@@ -116,7 +116,7 @@ async def test_S2_broker_killed_while_text_streams(killable: Pair) -> None:
         text = await trip.completed(run_id)
         assert text.startswith(WORDS)
         log = await log_of(trip.session)
-        await trip.until(lambda view: len(recorder.events) >= len(log), "the recording to end")
+        await recorder.until(len(log))
         assert recorder.breaks, "the watch was cut off"
         assert recorder.events == log
         assert states(log, run_id)[-1] == "COMPLETED"
@@ -137,7 +137,7 @@ async def test_E4_broker_killed_right_after_an_answer_was_acknowledged(killable:
         assert again == answered, "E1: the first answer again, also after a crash"
         assert await trip.completed(answered.run_id) == "Where to? Off to Visby."
         log = await log_of(trip.session)
-        await trip.until(lambda view: len(recorder.events) >= len(log), "the recording to end")
+        await recorder.until(len(log))
         assert recorder.events == log
         assert len(of_kind(log, "run_created")) == 2
 

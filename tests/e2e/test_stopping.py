@@ -33,7 +33,7 @@ async def test_a_broker_that_is_stopped_in_the_middle_of_a_run(killable: Pair) -
         assert told.reason == "SHUTTING_DOWN"
         assert told.metadata["cursor"]
         log = await log_of(trip.session)
-        await trip.until(lambda view: len(recorder.events) >= len(log), "the recording to end")
+        await recorder.until(len(log))
         assert recorder.events == log
         causes = [e.run_state_changed.cause for e in of_kind(log, "run_state_changed")]
         assert run_pb2.RUN_CHANGE_CAUSE_HANDED_OVER in causes
@@ -50,7 +50,7 @@ async def test_the_cursor_of_a_stop_names_the_place_where_the_stream_ended(
         recorded(client, trip.id) as recorder,
     ):
         await trip.completed(await trip.start())
-        await trip.until(lambda view: len(recorder.events) == view.position, "all events")
+        await recorder.until(len(await log_of(trip.session)))
         assert await killable.broker.stop() == 0
         await killable.broker.restart()
         await trip.completed(await trip.start("again"))
