@@ -18,10 +18,11 @@ def grpcurl_lines(
     two of the lines read them into the shell's `ID`.
     """
     session: dict[str, JsonValue] = {"session_id": session_id}
+    # The question opens a moment after the message was sent: the line waits for it.
     find = (
-        "ID=$("
+        "until ID=$("
         + _line(address, "ListInteractions", {"filter": dict(session)})
-        + " | grep -m1 '\"id\":' | cut -d'\"' -f4)"
+        + ' | grep -m1 \'"id":\' | cut -d\'"\' -f4); [ -n "$ID" ]; do sleep 0.2; done'
     )
     answer = parse(answer_json)
     return [
