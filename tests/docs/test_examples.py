@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,8 @@ from grpc_health.v1 import health_pb2
 
 from tests.docs.pages import PAGES, ROOT, Block, blocks, name_of, page
 from tests.e2e.pair import Pair
-from turngate.v1 import broker_pb2, event_pb2, interaction_pb2, run_pb2, runner_pb2, session_pb2
-from turngate_client import SessionView, TurngateClient, TurngateError, apply_event
+from turngate.v1 import broker_pb2, run_pb2, runner_pb2
+from turngate_client import SessionView, TurngateClient
 
 SERVICES = {
     "grpc.health.v1.Health": health_pb2.DESCRIPTOR,
@@ -95,14 +96,6 @@ def test_shell_is_shell(block: Block) -> None:
 @pytest.mark.parametrize("guide", GUIDES)
 async def test_a_guide_runs_as_it_is_written(guide: str, pair: Pair, grpcurl: str) -> None:
     """One after the other, each once the services have nothing more to do."""
-    names: dict[str, Any] = {
-        "TurngateClient": TurngateClient,
-        "TurngateError": TurngateError,
-        "SessionView": SessionView,
-        "apply_event": apply_event,
-    }
-    for module in (event_pb2, interaction_pb2, run_pb2, session_pb2):
-        names |= {n: v for n, v in vars(module).items() if not n.startswith("_")}
     shell: list[str] = []
     async with TurngateClient(pair.broker.address, user="ann") as client:
         for block in blocks(ROOT / guide):
@@ -110,6 +103,7 @@ async def test_a_guide_runs_as_it_is_written(guide: str, pair: Pair, grpcurl: st
                 continue
             await nothing_is_running(client)
             if block.info.startswith("python"):
+                names: dict[str, Any] = {}  # each imports what it needs
                 exec(compile(block.body, block.place, "exec", dont_inherit=True), names)
                 async with asyncio.timeout(QUIET_SECONDS):
                     await names[first_function(block)](client)
@@ -134,6 +128,18 @@ async def nothing_is_running(client: TurngateClient) -> None:
             lambda view: rests(view) or None, QUIET_SECONDS, "nothing is running"
         )
         await rest
+
+
+async def test_the_first_call_of_the_readme_works_pasted_as_one_block(
+    pair: Pair, grpcurl: str
+) -> None:
+    """Nothing waits between its lines but they themselves; the answer opens a fork (F2)."""
+    block = one_block("README.md", "sh grpcurl")
+    own = replace(block, body=block.body.replace('"trip"', '"readme"'))
+    await asyncio.to_thread(run_shell, own, [], pair, grpcurl)
+    async with TurngateClient(pair.broker.address) as client:
+        nodes = await client.session("readme").tree(include_superseded=True)
+    assert [node.run.id for node in nodes if node.run.superseded_by_run_id]
 
 
 def run_shell(block: Block, before: list[str], pair: Pair, grpcurl: str) -> None:
