@@ -88,7 +88,7 @@ class Client:
         elif tip.state is RunState.PENDING and tip.step_calls and not tip.open_message_id:
             assert due == _settled_by_a_client(state, tip), "F10, A4"
             # Also for a client that has not heard of the resume yet (G1).
-            assert gate_open(READY, messages, known=self.known) == (not due)
+            assert not (due and gate_open(READY, messages, known=self.known)), "G1"
         if tip.state in FINAL_STATES and tip.step_calls and not stopped and status != ERROR:
             return  # it has ended without a word about the answer: the shape cannot tell
         assert gate_open(status, messages, stopped=stopped, known=self.known) == (not tip.live)

@@ -47,7 +47,7 @@ OUTPUTS = {
     "request_input": [VISBY, LUND, DECLINED],
     "request_connection": [CONNECTED, '{"connected":false,"integration":"bank"}'],
 }
-ON_BUSY = st.sampled_from([None, OnBusy.HOLD, OnBusy.REJECT, OnBusy.INTERRUPT])
+ON_BUSY = st.sampled_from([None, OnBusy.REJECT, OnBusy.INTERRUPT, OnBusy.INTERRUPT])
 
 
 class Clients(Runners):
