@@ -15,6 +15,7 @@ from tests.e2e.pair import Pair
 from tests.e2e.talk import DEADLINE_SECONDS, VISBY, log_of, of_kind, recorded, refusal, talk
 from turngate.v1 import broker_pb2 as pb
 from turngate.v1 import run_pb2
+from turngate.v1.event_pb2 import SessionEvent
 from turngate.v1.session_pb2 import SessionConfig
 from turngate_client import SessionClient, TurngateClient, TurngateError
 from turngate_client.errors import error_from_rpc
@@ -38,11 +39,15 @@ async def test_delete_cancels_what_is_open_and_the_watch_ends_with_it(
     async with talk(client, "form") as trip:
         run_id, (form,) = await trip.start_parked()
         await trip.session.send("And then?")
-        async with trip.session.watch() as watching:
-            deleting = asyncio.create_task(trip.session.delete())
-            async with asyncio.timeout(DEADLINE_SECONDS):
-                log = [event async for event in watching]  # ends by itself
-            await deleting
+        log: list[SessionEvent] = []
+        deleting: asyncio.Task[None] | None = None
+        async with asyncio.timeout(DEADLINE_SECONDS), trip.session.watch() as watching:
+            async for frame in watching.frames():  # ends by itself
+                log.extend(frame.events)
+                if frame.live and deleting is None:
+                    deleting = asyncio.create_task(trip.session.delete())
+        assert deleting is not None
+        await deleting
     kinds = [event.WhichOneof("event") for event in log]
     assert kinds[-1] == "session_deleted"
     assert log[-1].actor == "ann"
