@@ -38,7 +38,7 @@ SESSIONS = "A session by hand"
 
 app.command(rich_help_panel=SERVICES)(demo.demo)
 app.command(rich_help_panel=SERVICES)(starting.up)
-for service in (starting.broker, starting.runner):
+for service in (starting.broker, starting.runner, starting.migrate):
     app.command(rich_help_panel=SERVICES, context_settings=starting.PASS_THROUGH)(service)
 for command in (
     by_hand.new,

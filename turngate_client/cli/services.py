@@ -89,9 +89,12 @@ async def running_service(
         await _stop(name, process, ended, sink)
 
 
-def service_command(name: str) -> list[str]:
-    """The command of a service, with this Python and without the current folder on its path."""
-    return [sys.executable, "-P", "-m", f"{name}_service"]
+def service_command(name: str, module: str = "") -> list[str]:
+    """The command of a service, or of a module of it, with this Python and without the current
+    folder on its path.
+    """
+    dotted = f"{name}_service.{module}" if module else f"{name}_service"
+    return [sys.executable, "-P", "-m", dotted]
 
 
 async def _wait_for_ready_file(name: str, path: Path, ended: asyncio.Task[int]) -> str:

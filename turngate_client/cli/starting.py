@@ -32,9 +32,14 @@ def runner(context: typer.Context) -> None:
     _become("runner", context.args)
 
 
-def _become(name: str, flags: list[str]) -> None:
+def migrate(context: typer.Context) -> None:
+    """Bring a store up to this version's schema: turngate migrate --store postgresql://…"""
+    _become("broker", context.args, "migrate")
+
+
+def _become(name: str, flags: list[str], module: str = "") -> None:
     """Replace this process: signals, exit code and output are then the service's own."""
-    command = [*service_command(name), *flags]
+    command = [*service_command(name, module), *flags]
     os.execv(command[0], command)
 
 
