@@ -177,6 +177,11 @@ class Conversation:
         after = next_deadline(self.state, self.limits.unclaimed_after_ms)
         assert after is None or after > self.now, "what was due is done (I4)"
 
+    def due_within(self, ms: int) -> bool:
+        """Whether something falls due by itself that soon."""
+        deadline = next_deadline(self.state, self.limits.unclaimed_after_ms)
+        return deadline is not None and deadline <= self.now + ms
+
     def wait(self, ms: int) -> None:
         """Time passes, and a sweep comes by."""
         self.now += ms
