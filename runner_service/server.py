@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from pathlib import Path
 
 import structlog
@@ -18,6 +16,7 @@ from runner_service.config import RunnerSettings
 from runner_service.limits import AttemptLimits
 from turngate.v1 import runner_pb2_grpc
 from turngate_serving.exit import StartError
+from turngate_serving.ready import say_ready
 from turngate_serving.server import ServerOptions, build_server, serve_until_signal
 
 log = structlog.stdlib.get_logger(__name__)
@@ -54,20 +53,8 @@ async def serve(settings: RunnerSettings) -> int:
         hooks=[hand_over],
         hook_timeout_s=settings.drain_timeout,
         grace_s=settings.drain_grace,
-        on_listening=lambda address: _say_ready(settings.ready_file, address),
+        on_listening=lambda address: say_ready(settings.ready_file, address),
     )
-
-
-def _say_ready(file: str, address: str) -> None:
-    if not file:
-        return
-    ready = Path(file)
-    half = ready.with_name(f"{ready.name}.{os.getpid()}.tmp")
-    try:
-        half.write_text(json.dumps({"address": address}) + "\n", encoding="utf-8")
-        half.replace(ready)  # whoever waits for it never reads half of it
-    except OSError as error:
-        raise StartError(f"cannot write {file}: {error.strerror}") from error
 
 
 def load_agents(settings: RunnerSettings) -> dict[str, Agent]:
