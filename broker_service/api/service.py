@@ -15,6 +15,7 @@ from broker_service.api.run_calls import RunCalls
 from broker_service.api.session_calls import SessionCalls
 from broker_service.api.watch_calls import WatchCalls
 from broker_service.config import BrokerSettings
+from broker_service.domain.interactions import BUILT_IN_KINDS
 from turngate.v1 import (
     broker_pb2,
 )
@@ -31,7 +32,7 @@ class BrokerApi(SessionCalls, WatchCalls, InteractionCalls, RunCalls, FileCalls)
         response = broker_pb2.GetServerInfoResponse(
             version=self._version,
             limits=_published(self._settings),
-            built_in_client_tools=["request_input", "request_connection"],
+            built_in_client_tools=list(BUILT_IN_KINDS),
             authentication="none",
             not_implemented=NOT_IMPLEMENTED,
         )
