@@ -100,6 +100,8 @@ class LineAnswers:
         the process.
         """
         loop = asyncio.get_running_loop()
+        # Its own, for as long as it reads: the number of a closed one may be another file's soon.
+        own = os.dup(self._descriptor)
 
         def give(line: str | None) -> None:
             with contextlib.suppress(RuntimeError):  # the loop has closed: nobody asks any more
@@ -107,23 +109,25 @@ class LineAnswers:
 
         def read() -> None:
             rest = b""
-            while block := self._read_block():
+            while block := _read_block(own):
                 *lines, rest = (rest + block).split(b"\n")
                 for line in lines:
                     give(line.decode(errors="replace"))
             if rest:
                 give(rest.decode(errors="replace"))
             give(None)
+            os.close(own)
 
         thread = threading.Thread(target=read, name="standard input", daemon=True)
         thread.start()
         return thread
 
-    def _read_block(self) -> bytes:
-        try:
-            return os.read(self._descriptor, 65_536)
-        except OSError:  # a terminal that was closed, for one: the input has ended
-            return b""
+
+def _read_block(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 65_536)
+    except OSError:  # a terminal that was closed, for one: the input has ended
+        return b""
 
 
 def _with_options(question: str, options: Sequence[str]) -> str:

@@ -186,11 +186,13 @@ class Conversation:
         self._narrator.say(f"\nMay {tool} start with {arguments}?", "bold")
         try:
             verdict = await self._answers.ask("Approve it (y/n)", _not_a_verdict)
-            reason = await self._answers.ask("Reason (may be empty)", lambda _: None)
         except NoAnswer as none:
             self._narrator.say(f"  {none}: denied", "yellow")
             await self._session.deny(interaction, reason=f"Nobody decided: {none}.")
             return
+        reason = ""
+        with contextlib.suppress(NoAnswer):  # the decision was made; a reason is not needed
+            reason = await self._answers.ask("Reason (may be empty)", lambda _: None)
         if verdict.lower().startswith("y"):
             await self._session.approve(interaction, reason=reason)
         else:
