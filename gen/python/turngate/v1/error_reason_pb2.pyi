@@ -6,7 +6,7 @@ The reasons of errors.
 Every error of the services is a standard gRPC status with exactly one `google.rpc.ErrorInfo` in its
 details: domain `turngate`, `reason` the name of a value below without its prefix `ERROR_REASON_`, and
 the metadata named there. Errors about fields also carry `google.rpc.BadRequest`, errors that pass by
-themselves `google.rpc.RetryInfo`. docs/errors.md has a worked example of each.
+themselves `google.rpc.RetryInfo`. docs/errors.md shows one in full, and what to do about each.
 """
 
 from google.protobuf import descriptor as _descriptor
@@ -147,7 +147,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_CURSOR_FUTURE: _ErrorReason.ValueType  # 82
     """OUT_OF_RANGE. A cursor from the future: the log is shorter (rule W2)."""
     ERROR_REASON_WATCH_TOO_SLOW: _ErrorReason.ValueType  # 83
-    """RESOURCE_EXHAUSTED. The watcher read too slowly (rule W4): resume from the cursor. Metadata: `cursor`."""
+    """RESOURCE_EXHAUSTED. The watcher read too slowly (rule W4): resume from the cursor; the inbox begins again.
+    Metadata: `cursor` (watches of a session only).
+    """
     ERROR_REASON_PAGE_TOKEN_INVALID: _ErrorReason.ValueType  # 84
     """INVALID_ARGUMENT. Not a page token of this list."""
     ERROR_REASON_STALE_ATTEMPT: _ErrorReason.ValueType  # 100
@@ -283,7 +285,9 @@ ERROR_REASON_CURSOR_FOREIGN: ErrorReason.ValueType  # 81
 ERROR_REASON_CURSOR_FUTURE: ErrorReason.ValueType  # 82
 """OUT_OF_RANGE. A cursor from the future: the log is shorter (rule W2)."""
 ERROR_REASON_WATCH_TOO_SLOW: ErrorReason.ValueType  # 83
-"""RESOURCE_EXHAUSTED. The watcher read too slowly (rule W4): resume from the cursor. Metadata: `cursor`."""
+"""RESOURCE_EXHAUSTED. The watcher read too slowly (rule W4): resume from the cursor; the inbox begins again.
+Metadata: `cursor` (watches of a session only).
+"""
 ERROR_REASON_PAGE_TOKEN_INVALID: ErrorReason.ValueType  # 84
 """INVALID_ARGUMENT. Not a page token of this list."""
 ERROR_REASON_STALE_ATTEMPT: ErrorReason.ValueType  # 100

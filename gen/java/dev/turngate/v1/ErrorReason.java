@@ -377,7 +377,8 @@ public enum ErrorReason
   ERROR_REASON_CURSOR_FUTURE(82),
   /**
    * <pre>
-   * RESOURCE_EXHAUSTED. The watcher read too slowly (rule W4): resume from the cursor. Metadata: `cursor`.
+   * RESOURCE_EXHAUSTED. The watcher read too slowly (rule W4): resume from the cursor; the inbox begins again.
+   * Metadata: `cursor` (watches of a session only).
    * </pre>
    *
    * <code>ERROR_REASON_WATCH_TOO_SLOW = 83;</code>
@@ -798,7 +799,8 @@ public enum ErrorReason
   public static final int ERROR_REASON_CURSOR_FUTURE_VALUE = 82;
   /**
    * <pre>
-   * RESOURCE_EXHAUSTED. The watcher read too slowly (rule W4): resume from the cursor. Metadata: `cursor`.
+   * RESOURCE_EXHAUSTED. The watcher read too slowly (rule W4): resume from the cursor; the inbox begins again.
+   * Metadata: `cursor` (watches of a session only).
    * </pre>
    *
    * <code>ERROR_REASON_WATCH_TOO_SLOW = 83;</code>
