@@ -1,6 +1,8 @@
 """Pairs of services for the end-to-end tests; their logs are shown where a test fails.
 
-Each worker has one pair for its tests. Each store of `STORES` gets every test.
+Every test that has a broker runs on each store: the fixture `store_url` stands behind all of them.
+A test of what only one store has says so with `@pytest.mark.store("sqlite")`. Each worker has one
+pair a store for the tests that need no other settings.
 """
 
 from __future__ import annotations
@@ -20,9 +22,9 @@ from turngate_client import TurngateClient
 
 SCRIPTS = Path(__file__).parent / "scripts"
 
-# What each end-to-end test runs on: SQLite, unless TURNGATE_E2E_STORES names others, as in
-# TURNGATE_E2E_STORES=sqlite,postgres.
-STORES = os.environ.get("TURNGATE_E2E_STORES", "sqlite").split(",")
+ALL_STORES = ("sqlite", "postgres")
+# TURNGATE_E2E_STORES=sqlite leaves the other out, for a quick look.
+STORES = tuple(os.environ.get("TURNGATE_E2E_STORES", ",".join(ALL_STORES)).split(","))
 
 LOGS: pytest.StashKey[Callable[[], list[tuple[str, str]]]] = pytest.StashKey()
 
@@ -38,6 +40,22 @@ class StartPair(Protocol):
         start_runner: bool = ...,
         scripts: tuple[Path, ...] = ...,
     ) -> Pair: ...
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if unknown := set(STORES) - set(ALL_STORES):
+        raise pytest.UsageError(f"TURNGATE_E2E_STORES: no store {unknown}; there are {ALL_STORES}")
+    config.addinivalue_line("markers", "store(name): end to end, a test of what this store has")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each test on each store, or on the one that it is marked with."""
+    marked = metafunc.definition.get_closest_marker("store")
+    if "store_url" in metafunc.fixturenames:
+        stores = [name for name in STORES if marked is None or name in marked.args]
+        metafunc.parametrize("store_url", stores, indirect=True, scope="session")
+    else:
+        assert marked is None, f"{metafunc.definition.name} has no store: it needs no mark"
 
 
 @pytest.hookimpl(wrapper=True)
@@ -59,10 +77,11 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServe
         yield server
 
 
-@pytest.fixture(scope="session", params=STORES)
+@pytest.fixture(scope="session")
 def store_url(request: pytest.FixtureRequest) -> Callable[[Path], str]:
     """Makes the address of a fresh store, for a folder in which its files may lie."""
-    if request.param == "sqlite":
+    name: str = request.param
+    if name == "sqlite":
         return lambda folder: f"sqlite:{folder / 'sessions.db'}"
     server: PostgresServer = request.getfixturevalue("postgres")
     return lambda _: server.new_schema()

@@ -82,15 +82,15 @@ def beats(first: int, count: int) -> runner_pb2.ExecuteResponse:
 
 
 @asynccontextmanager
-async def broker_with(runner: BadRunner, folder: Path) -> AsyncIterator[TurngateClient]:
+async def broker_with(runner: BadRunner, store: str, folder: Path) -> AsyncIterator[TurngateClient]:
     server = aio.server(
         options=[("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 65_535)]
     )
     runner_pb2_grpc.add_RunnerServiceServicer_to_server(runner, server)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
-    store = f"--store=sqlite:{folder / 'sessions.db'}"
-    broker = Service("broker", folder, [store, f"--runner=127.0.0.1:{port}", *FLAGS])
+    flags = (f"--store={store}", "--migrate", f"--runner=127.0.0.1:{port}", *FLAGS)
+    broker = Service("broker", folder, flags)
     broker.start()
     try:
         async with TurngateClient(broker.address) as client:
@@ -111,10 +111,10 @@ def history(size: int) -> list[Message]:
 
 @pytest.mark.parametrize("make", [TakesNothing, DiesBehindAFlood])
 async def test_S2_a_run_does_not_hang_at_a_runner_that_misbehaves(
-    make: Callable[[], BadRunner], tmp_path: Path
+    make: Callable[[], BadRunner], store_url: Callable[[Path], str], tmp_path: Path
 ) -> None:
     """R3, R6: each attempt is lost within its bound, and then the run fails by name."""
-    async with broker_with(make(), tmp_path) as client:
+    async with broker_with(make(), store_url(tmp_path), tmp_path) as client:
         session = await client.create_session(messages=history(200_000))
         sent = await session.send("hello")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,10 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 from grpc.aio import AioRpcError
 
-from tests.e2e.conftest import StartPair
-from tests.e2e.pair import Pair
-from tests.e2e.talk import DEADLINE_SECONDS, VISBY, log_of, of_kind, recorded, refusal, talk
+from tests.contract.postgres_server import ask
+from tests.e2e.conftest import StartPair, all_scripts
+from tests.e2e.pair import Pair, new_pair
+from tests.e2e.talk import DEADLINE_SECONDS, VISBY, Talk, log_of, of_kind, recorded, refusal, talk
 from turngate.v1 import broker_pb2 as pb
 from turngate.v1 import run_pb2
 from turngate.v1.event_pb2 import SessionEvent
@@ -164,12 +167,11 @@ async def test_a_running_attempt_is_told_and_what_it_still_sends_changes_nothing
     assert of_kind(record.events, "message_completed") == []
 
 
-async def test_its_content_is_gone_from_the_file(start_pair: StartPair, tmp_path: Path) -> None:
-    """Everything that was said, asked, answered or named, once the log of the file is written
-    over; also after a kill -9 of the broker."""
-    pair = start_pair()
+@asynccontextmanager
+async def secret_talk(client: TurngateClient) -> AsyncIterator[Talk]:
+    """A session in which everything that was said, asked, answered or named is the secret."""
     config = SessionConfig(title=SECRET, labels={"about": SECRET}, interaction_link=SECRET)
-    async with pair.client() as client, talk(client, "form", config=config) as trip:
+    async with talk(client, "form", config=config) as trip:
         _, (form,) = await trip.start_parked(SECRET)
         settled = await trip.session.settle(
             form,
@@ -179,6 +181,14 @@ async def test_its_content_is_gone_from_the_file(start_pair: StartPair, tmp_path
         await trip.completed(settled.run_id)
         await trip.start_parked(SECRET + "again")
         await trip.session.send(SECRET, message_id="held-1")
+        yield trip
+
+
+@pytest.mark.store("sqlite")
+async def test_its_content_is_gone_from_the_file(start_pair: StartPair, tmp_path: Path) -> None:
+    """Once the log of the file is written over; also after a kill -9 of the broker."""
+    pair = start_pair()
+    async with pair.client() as client, secret_talk(client) as trip:
         assert found_in(tmp_path), "it is there before"
         await trip.session.delete()
         async with asyncio.timeout(DEADLINE_SECONDS):
@@ -196,6 +206,40 @@ def found_in(folder: Path) -> list[str]:
     """The files of the store that hold the secret."""
     files = folder.glob("sessions.db*")
     return [file.name for file in files if SECRET.encode() in file.read_bytes()]
+
+
+@pytest.mark.store("postgres")
+async def test_its_content_is_gone_from_all_tables(
+    tmp_path: Path, store_url: Callable[[Path], str]
+) -> None:
+    """At once with the answer; also after a kill -9 of the broker."""
+    store = store_url(tmp_path)
+    with new_pair(tmp_path, store, all_scripts()) as pair:
+        async with pair.client() as client, secret_talk(client) as trip:
+            assert "entries" in tables_with_the_secret(store), "it is there before"
+            await trip.session.delete()
+            assert tables_with_the_secret(store) == []
+            pair.broker.kill()
+            await pair.broker.restart()
+            await refusal(trip.session.get(), "SESSION_DELETED")
+            assert tables_with_the_secret(store) == []
+
+
+def tables_with_the_secret(store: str) -> list[str]:
+    """The tables of a schema that hold it, as text or as bytes (which read as hex)."""
+    found = ask(
+        store, "SELECT relname FROM pg_stat_user_tables WHERE schemaname = current_schema()"
+    )
+    return [
+        table
+        for (table,) in found
+        if ask(
+            store,
+            f"SELECT 1 FROM {table} AS t WHERE t::text LIKE $1 OR t::text LIKE $2 LIMIT 1",
+            f"%{SECRET}%",
+            f"%{SECRET.encode().hex()}%",
+        )
+    ]
 
 
 # --- lists ---
