@@ -208,6 +208,16 @@ def states(events: Iterable[SessionEvent], run_id: str) -> list[str]:
     return found
 
 
+def attempts(log: list[SessionEvent], run_id: str) -> list[int]:
+    """The numbers of the attempts that began to work on a run."""
+    return [
+        event.run_state_changed.attempt
+        for event in of_kind(log, "run_state_changed")
+        if event.run_state_changed.run_id == run_id
+        and event.run_state_changed.state == run_pb2.RUN_STATE_RUNNING
+    ]
+
+
 def the(interactions: Iterable[Interaction], tool: str) -> Interaction:
     """The one question about this tool."""
     (found,) = [one for one in interactions if one.tool_name == tool]

@@ -10,24 +10,13 @@ from grpc import StatusCode
 from grpc.aio import AioRpcError
 
 from tests.e2e.pair import Pair
-from tests.e2e.talk import VISBY, Talk, log_of, of_kind, refusal, states, talk, the
-from turngate.v1 import interaction_pb2, run_pb2
+from tests.e2e.talk import VISBY, Talk, attempts, log_of, of_kind, refusal, states, talk, the
+from turngate.v1 import interaction_pb2
 from turngate.v1.broker_pb2 import InteractionRef, SettleToolCallRequest
-from turngate.v1.event_pb2 import SessionEvent
 from turngate.v1.session_pb2 import SessionConfig
 from turngate_client import TurngateClient, TurngateError
 from turngate_client.errors import error_from_rpc
 from turngate_client.interactions import PlainJson
-
-
-def attempts(log: list[SessionEvent], run_id: str) -> list[int]:
-    """The numbers of the attempts that began to work on a run."""
-    return [
-        event.run_state_changed.attempt
-        for event in of_kind(log, "run_state_changed")
-        if event.run_state_changed.run_id == run_id
-        and event.run_state_changed.state == run_pb2.RUN_STATE_RUNNING
-    ]
 
 
 async def test_scenario_4_parallel_calls_and_partial_answers(
