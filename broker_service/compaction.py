@@ -7,22 +7,16 @@ leaves its rows to the next one.
 
 from __future__ import annotations
 
-import asyncio
-
-import structlog
-
 from broker_service.storage.port import (
     DeleteDeltas,
     DeleteWork,
     Effect,
     SessionKey,
     Store,
-    StoreUnavailable,
     WorkKind,
     Write,
 )
-
-log = structlog.stdlib.get_logger(__name__)
+from broker_service.sweep import Sweep
 
 MESSAGES_AT_ONCE = 4
 """Messages a commit: each may have thousands of deltas, and other commits wait for this one."""
@@ -35,18 +29,15 @@ class Compaction:
         self._store = store
         self._owner = owner
         self._lease_ms = lease_ms
-        self._closing = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._sweep = Sweep(self.compact)
 
     def start(self, interval_s: float) -> None:
         """Look for finished messages every so many seconds, until `close`."""
-        self._task = asyncio.create_task(self._sweep(interval_s))
+        self._sweep.start(interval_s)
 
     async def close(self) -> None:
         """Finish what is being removed. Idempotent."""
-        self._closing.set()
-        if self._task is not None:
-            await asyncio.wait((self._task,))
+        await self._sweep.close()
 
     async def compact(self) -> bool:
         """Remove the deltas of a few messages that are due; answers if more may be.
@@ -65,16 +56,3 @@ class Compaction:
         if effects:
             await self._store.commit(Write(effects=tuple(effects)))
         return len(due) == MESSAGES_AT_ONCE
-
-    async def _sweep(self, interval_s: float) -> None:
-        while not self._closing.is_set():
-            try:
-                if await self.compact():
-                    continue
-            except StoreUnavailable as error:
-                log.warning("store unavailable", error=str(error))
-            try:
-                async with asyncio.timeout(interval_s):
-                    await self._closing.wait()
-            except TimeoutError:
-                continue

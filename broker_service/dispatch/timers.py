@@ -24,6 +24,7 @@ from broker_service.storage.port import (
     WorkKind,
     Write,
 )
+from broker_service.sweep import Sweep
 from turngate_core.errors import Reason, Refusal
 
 log = structlog.stdlib.get_logger(__name__)
@@ -37,34 +38,22 @@ class Timers:
     def __init__(self, sessions: Sessions, interval_s: float) -> None:
         self._sessions = sessions
         self._interval_s = interval_s
-        self._closing = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._sweep = Sweep(self._fire_due)
 
     def start(self) -> None:
-        self._task = asyncio.create_task(self._sweep())
+        self._sweep.start(self._interval_s)
 
     async def close(self) -> None:
-        self._closing.set()
-        if self._task is not None:
-            await asyncio.wait((self._task,))
+        await self._sweep.close()
 
-    async def _sweep(self) -> None:
-        while not self._closing.is_set():
-            try:
-                until = self._sessions.store.now() + self._sessions.lease_ms
-                owner = self._sessions.owner
-                due = await self._sessions.store.claim(WorkKind.TIMER, owner, until, TIMERS_AT_ONCE)
-                for work in due:
-                    await self._fire_safely(work)
-                if len(due) == TIMERS_AT_ONCE:
-                    continue
-            except StoreUnavailable as error:
-                log.warning("store unavailable", error=str(error))
-            try:
-                async with asyncio.timeout(self._interval_s):
-                    await self._closing.wait()
-            except TimeoutError:
-                continue
+    async def _fire_due(self) -> bool:
+        """Fire some timers that are due; answers if more may be. Raises StoreUnavailable."""
+        until = self._sessions.store.now() + self._sessions.lease_ms
+        owner = self._sessions.owner
+        due = await self._sessions.store.claim(WorkKind.TIMER, owner, until, TIMERS_AT_ONCE)
+        for work in due:
+            await self._fire_safely(work)
+        return len(due) == TIMERS_AT_ONCE
 
     async def _fire_safely(self, work: Work) -> None:
         """A mistake about one session must not end the timers of all others."""
