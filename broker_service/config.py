@@ -29,6 +29,11 @@ class BrokerSettings(ServingSettings):
         ("127.0.0.1:50052",), "Address of a runner; may be given several times."
     )
     default_agent: str = setting("demo", "The agent of sessions that name none.")
+    policy: str = setting(
+        "",
+        "A TOML file with the operator's policy for all sessions; read again on SIGHUP. "
+        "Empty: none.",
+    )
     ready_file: str = setting(
         "", "A file that gets the bound address, as JSON, once calls are taken."
     )

@@ -7,6 +7,7 @@ import secrets
 import socket
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import cast
 
 import grpc
@@ -21,6 +22,7 @@ from broker_service.config import BrokerSettings, domain_limits
 from broker_service.dispatch.dispatcher import Dispatcher
 from broker_service.dispatch.placement import Placement
 from broker_service.dispatch.timers import Timers
+from broker_service.policy_file import PolicyFileError, PolicyReload, read_policy
 from broker_service.sessions import Sessions
 from broker_service.storage.open import connect_store
 from broker_service.storage.port import StoreError
@@ -41,6 +43,11 @@ log = structlog.stdlib.get_logger(__name__)
 async def serve(settings: BrokerSettings) -> int:
     """Serve until a signal comes; answers the exit code. Raises StartError."""
     check_beats(settings)
+    policy_file = Path(settings.policy) if settings.policy else None
+    try:
+        policy = read_policy(policy_file) if policy_file else None
+    except PolicyFileError as error:
+        raise StartError(str(error)) from error
     try:
         store = await connect_store(settings.store, migrate=settings.migrate)
     except StoreError as error:
@@ -53,6 +60,7 @@ async def serve(settings: BrokerSettings) -> int:
             lease_ms=round(settings.lease * 1000),
             cancel_grace_ms=round(settings.cancel_grace * 1000),
         )
+        sessions.set_operator_policy(policy)
         hub = WatchHub(store, watch_settings(settings))
         placement = Placement(settings.runner)
         api = BrokerApi(sessions, hub, settings, build_version())
@@ -71,6 +79,8 @@ async def serve(settings: BrokerSettings) -> int:
         dispatcher.start()
         timers.start()
         compaction.start(settings.heartbeat)
+        policy_reload = PolicyReload(policy_file, sessions.set_operator_policy)
+        policy_reload.start()
         try:
             return await serve_until_signal(
                 server,
@@ -86,6 +96,7 @@ async def serve(settings: BrokerSettings) -> int:
                 on_listening=lambda address: say_ready(settings.ready_file, address),
             )
         finally:
+            await policy_reload.close()
             await timers.close()
             await compaction.close()
             await dispatcher.close()

@@ -22,6 +22,7 @@ from broker_service.domain.decision import BROKER, Actor, Decision
 from broker_service.domain.events import SessionDeleted, SessionEvent
 from broker_service.domain.importing import ImportSession, import_session
 from broker_service.domain.limits import Limits
+from broker_service.domain.model import OperatorPolicy
 from broker_service.domain.sessions import CreateSession, create_session
 from broker_service.domain.state import SessionState
 from broker_service.effects import effects_of, entries_of, session_key
@@ -140,6 +141,7 @@ class Sessions:
         self.owner = owner
         self.lease_ms = lease_ms
         self.cancel_grace_ms = cancel_grace_ms
+        self._operator_policy: OperatorPolicy | None = None
         self._hot: OrderedDict[SessionKey, _Hot] = OrderedDict()
         self._listeners: list[Listener] = []
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -148,6 +150,15 @@ class Sessions:
     def listen(self, listener: Listener) -> None:
         """Be told of each commit of this broker, on the event loop, in order within a session."""
         self._listeners.append(listener)
+
+    @property
+    def operator_policy(self) -> OperatorPolicy | None:
+        """The operator's policy of today; None: there is none (R7)."""
+        return self._operator_policy
+
+    def set_operator_policy(self, policy: OperatorPolicy | None) -> None:
+        """From the next decision on this policy holds."""
+        self._operator_policy = policy
 
     async def create(
         self,
@@ -160,7 +171,9 @@ class Sessions:
         Refuses with SESSION_ID_TAKEN and REQUEST_ID_REUSED. Raises AnsweredBefore.
         """
         await self._check_ledger(request)
-        decision, run_id = create_session(command, self.store.now(), actor, mint, self.limits)
+        decision, run_id = create_session(
+            command, self.store.now(), actor, mint, self.limits, self._operator_policy
+        )
         await self._begin(decision, run_id, request)
         return run_id, decision.state
 
@@ -272,7 +285,7 @@ class Sessions:
             state = await self._state(hot, key)
             if self._is_due(state) and await self._act_on_deadlines(hot, state):
                 continue
-            decision = Decision(state, self.store.now(), actor, mint, self.limits, client)
+            decision = self._decision(state, actor, client)
             version = state.version
             try:
                 reply = act(decision)
@@ -295,6 +308,10 @@ class Sessions:
             retry_after_ms=100,
         )
 
+    def _decision(self, state: SessionState, actor: Actor, client: str = "") -> Decision:
+        now, policy = self.store.now(), self._operator_policy
+        return Decision(state, now, actor, mint, self.limits, client, policy)
+
     def _is_due(self, state: SessionState) -> bool:
         """Deadlines are instants, judged in each command, whether or not a sweep came by (I4)."""
         deadline = next_deadline(state, self.limits.unclaimed_after_ms)
@@ -304,7 +321,7 @@ class Sessions:
         """In a commit of its own: what a command then refuses is refused on the new state. False
         if there was nothing to do.
         """
-        decision = Decision(state, self.store.now(), BROKER, mint, self.limits)
+        decision = self._decision(state, BROKER)
         version = state.version
         try:
             act_on_deadlines(decision)

@@ -1,4 +1,4 @@
-"""May a server tool start (A1)? The run's policy, and what tool and server set for themselves."""
+"""May a server tool start (A1)? The policies, and what tool and server set for themselves."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class PolicyRule:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A run's policy. `has_unknown_rule`: a rule is there of which not even the pattern is known.
+    """A policy. `has_unknown_rule`: a rule is there of which not even the pattern is known.
 
     Any tool may be meant by such a rule, so that every tool asks.
     """
@@ -62,6 +62,13 @@ class Policy:
 UNKNOWN_POLICY = Policy(default=Setting.NOT_UNDERSTOOD)
 
 _STRICTNESS = (Permission.ALLOW, Permission.ASK, Permission.DENY)
+_STRICTNESS_OF_SETTINGS = (
+    Setting.ALLOW,
+    Setting.ALLOW_READS,
+    Setting.ASK,
+    Setting.NOT_UNDERSTOOD,
+    Setting.DENY,
+)
 
 
 def permission_for(
@@ -97,6 +104,31 @@ def permission_for(
 def denies_client_tool(tool: str, policy: Policy, *, tool_setting: Setting | None = None) -> bool:
     """Of a policy only `DENY` applies to client tools: they never need an approval (A1)."""
     return permission_for(tool, policy, tool_setting=tool_setting) is Permission.DENY
+
+
+def together(*policies: Policy) -> Policy:
+    """Several policies as one (A1): all their rules, and of their defaults the strictest.
+
+    So a `DENY` of any of them wins, and of all rules that match a tool the strictest counts,
+    whosever it is. None at all: `ALLOW`.
+    """
+    return Policy(
+        default=max(
+            (policy.default for policy in policies),
+            key=_STRICTNESS_OF_SETTINGS.index,
+            default=Setting.ALLOW,
+        ),
+        rules=tuple(rule for policy in policies for rule in policy.rules),
+        has_unknown_rule=any(policy.has_unknown_rule for policy in policies),
+    )
+
+
+def denials(policy: Policy) -> Policy:
+    """What a policy denies, and nothing else of it: today's word on runs that began before (R7)."""
+    return Policy(
+        default=Setting.DENY if policy.default is Setting.DENY else Setting.ALLOW,
+        rules=tuple(rule for rule in policy.rules if rule.setting is Setting.DENY),
+    )
 
 
 def strictest(permissions: Iterable[Permission]) -> Permission:

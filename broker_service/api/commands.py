@@ -10,7 +10,7 @@ from broker_service.config import PublishedLimits
 from broker_service.domain.approvals import DecideApproval
 from broker_service.domain.cancel import CancelRun
 from broker_service.domain.gate import EditMessage, SendMessage
-from broker_service.domain.interactions import BUILT_IN_KINDS, InteractionRef
+from broker_service.domain.interactions import BUILT_IN_KINDS, MAX_SCHEMA_BYTES, InteractionRef
 from broker_service.domain.model import (
     ClientTool,
     DataPart,
@@ -41,7 +41,6 @@ MAX_RULES = 200
 MAX_LABELS = 32
 MAX_PARTICIPANTS = 100
 MAX_NAME = 128
-MAX_SCHEMA = 64 * 1024
 MAX_SHORT_TEXT = 4 * 1024
 MAX_LINK = 2 * 1024
 
@@ -214,7 +213,7 @@ def _check_tool(place: str, tool: ClientTool, names: set[str], limits: Published
     for name in ("input_schema_json", "output_schema_json"):
         schema: str = getattr(tool, name)
         if schema:
-            checks.size(f"{place}.{name}", "schema_bytes", schema, MAX_SCHEMA)
+            checks.size(f"{place}.{name}", "schema_bytes", schema, MAX_SCHEMA_BYTES)
             checks.json_object(f"{place}.{name}", schema, limits)
             try:
                 Schema(schema)

@@ -42,6 +42,7 @@ def run_view(state: SessionState, run: RunNode) -> Run:
         unplaced=run.unplaced,
         sibling_run_ids=state.siblings(run),
         on_selected_branch=state.on_selected_branch(run.id),
+        operator_policy_id=run.operator_policy_id,
     )
 
 

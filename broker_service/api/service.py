@@ -36,6 +36,8 @@ class BrokerApi(SessionCalls, WatchCalls, InteractionCalls, RunCalls, FileCalls)
             authentication="none",
             not_implemented=NOT_IMPLEMENTED,
         )
+        if policy := self._sessions.operator_policy:
+            response.operator_policy_id = policy.id
         response.server_time.FromMilliseconds(self._store.now())
         return response
 

@@ -11,6 +11,7 @@ from broker_service.domain.model import (
     InteractionState,
     Message,
 )
+from broker_service.domain.policies import policy_of_start
 from broker_service.domain.state import RunNode, SessionState
 from broker_service.domain.transcript import Step
 from broker_service.encoding import enum_to_proto, to_proto
@@ -69,10 +70,8 @@ def _start(
         message = to_proto(tool)
         assert isinstance(message, session_pb2.ClientTool)
         start.client_tools.append(message)
-    if state.config.approval_policy:
-        start.approval_policy.MergeFromString(
-            to_proto(state.config.approval_policy).SerializeToString()
-        )
+    if policy := policy_of_start(state, run):
+        start.approval_policy.MergeFromString(to_proto(policy).SerializeToString())
     if run.trace_context:
         start.trace_context.traceparent = run.trace_context.traceparent
         start.trace_context.tracestate = run.trace_context.tracestate

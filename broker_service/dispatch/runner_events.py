@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from broker_service.domain import reports
-from broker_service.domain.model import Message, ProposedTool, RenderHint, RunFailure, ToolResult
+from broker_service.domain.model import (
+    ClientTool,
+    Message,
+    ProposedTool,
+    RenderHint,
+    RunFailure,
+    ToolResult,
+)
 from broker_service.encoding import from_proto
 from broker_service.storage.port import Entry, EntryKind
 from turngate.v1 import event_pb2, runner_pb2
@@ -26,8 +33,11 @@ def domain_event(event: runner_pb2.RunnerEvent) -> reports.RunnerEvent | None:
         case "message_withdrawn":
             return reports.Withdrew(event.message_withdrawn.message_id)
         case "render_hint":
-            hint = from_proto(RenderHint, event.render_hint.hint)
-            return reports.Hinted(event.render_hint.message_id, hint)
+            said = event.render_hint
+            hint = from_proto(RenderHint, said.hint)
+            declares = said.HasField("declaration")
+            declaration = from_proto(ClientTool, said.declaration) if declares else None
+            return reports.Hinted(said.message_id, hint, declaration)
         case "tools_proposed":
             return reports.Proposed(_tools(event.tools_proposed.tools))
         case "tool_result":

@@ -24,6 +24,7 @@ from broker_service.domain.model import (
     ResultKind,
     RunState,
 )
+from broker_service.domain.policies import grant_scope
 from broker_service.domain.results import synthetic_result
 from broker_service.domain.runs import add_result, resume_if_free
 from broker_service.domain.state import RunNode, SessionState
@@ -79,7 +80,7 @@ def decide_approval(decision: Decision, command: DecideApproval) -> Decided:
         )
     runs = _runs_at(state, interaction)
     run = addressed_run(state, runs, command.ref.run_id)
-    scope = state.grant_scope(command.grant_scope, interaction.grant_scope)
+    scope = grant_scope(state, run, command.grant_scope, interaction.grant_scope)
     answer = Answer(
         id=decision.mint("ans"),
         author=decision.actor.name,

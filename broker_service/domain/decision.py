@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from broker_service.domain import fold
 from broker_service.domain.events import Event, SessionEvent
 from broker_service.domain.limits import Limits
-from broker_service.domain.model import ActorKind
+from broker_service.domain.model import ActorKind, OperatorPolicy
 from broker_service.domain.state import SessionState
 
 
@@ -40,7 +40,7 @@ def principal(name: str) -> Actor:
 @dataclass(slots=True)
 class Decision:
     """`actor`: who asked. `mint`: a fresh id with this prefix (T3). `client`: the asking client's
-    own name.
+    own name. `operator_policy`: the operator's of today; None: there is none (R7).
     """
 
     state: SessionState
@@ -49,6 +49,7 @@ class Decision:
     mint: Callable[[str], str]
     limits: Limits = field(default_factory=Limits)
     client: str = ""
+    operator_policy: OperatorPolicy | None = None
     events: list[SessionEvent] = field(default_factory=list)
 
     def emit(self, event: Event, *, actor: Actor | None = None) -> None:

@@ -43,7 +43,7 @@ def degrade(decision: Decision, interaction: Interaction, *, actor: Actor | None
     turn = state.waiting_runs(interaction.id)[0]
     outcome = unhandled_outcome(
         name,
-        declared_tools=frozenset(tool.name for tool in state.config.client_tools),
+        declared_tools=frozenset({name} if interaction.declared else ()),
         earlier_not_handled=int(name in turn.not_handled_tools),
     )
     if outcome is UnhandledOutcome.NOT_HANDLED:

@@ -12,12 +12,14 @@ from typing import TypeAlias
 from broker_service.domain.model import (
     ActorKind,
     Answer,
+    ClientTool,
     HeldMessage,
     HoldReason,
     Interaction,
     InteractionNotice,
     InteractionState,
     Message,
+    OperatorPolicy,
     QueuePause,
     RenderHint,
     ResultKind,
@@ -129,6 +131,7 @@ class RenderHintAdded:
     message_id: str
     run_id: str
     hint: RenderHint
+    declaration: ClientTool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +193,11 @@ class SessionDeleted:
     pass
 
 
+@dataclass(frozen=True, slots=True)
+class OperatorPolicyRecorded:
+    operator_policy: OperatorPolicy
+
+
 Event: TypeAlias = (
     SessionCreated
     | PromptAdded
@@ -214,6 +222,7 @@ Event: TypeAlias = (
     | GrantRevoked
     | SessionImported
     | SessionDeleted
+    | OperatorPolicyRecorded
 )
 
 

@@ -22,6 +22,7 @@ from broker_service.domain.events import (
     MessageStarted,
     MessageWithdrawn,
     NoticeAdded,
+    OperatorPolicyRecorded,
     PromptAdded,
     QueuePaused,
     QueueResumed,
@@ -101,6 +102,9 @@ def _fold(state: SessionState, event: Event, now: int) -> None:
         case RenderHintAdded():
             state.runs[event.run_id].hints[event.hint.tool_call_id] = event.hint
             state.message_nodes[event.message_id] = event.run_id
+            record = state.calls.get(event.hint.tool_call_id)
+            if record is not None and record.declaration is None:
+                record.declaration = event.declaration
         case ToolStarted():
             record = state.calls[event.call_id]
             record.started_by = event.run_id
@@ -138,6 +142,8 @@ def _fold(state: SessionState, event: Event, now: int) -> None:
             pass  # its time is what counts: the last event's
         case SessionDeleted():
             state.deleted = True
+        case OperatorPolicyRecorded():
+            state.operator_policies[event.operator_policy.id] = event.operator_policy.policy
         case SessionCreated():
             raise AssertionError("session_created is the first event of a log only")
         case _:
@@ -186,6 +192,7 @@ def _run_created(state: SessionState, event: RunCreated) -> None:
         origin_through=event.origin_through_message_id,
         inherited=tuple((i.call_id, i.run_id) for i in event.inherited_results),
         supersedes=created.supersedes_run_id,
+        operator_policy_id=created.operator_policy_id,
         trace_context=created.trace_context,
         waits=list(created.waits_for_interaction_ids),
     )

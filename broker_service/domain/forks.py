@@ -119,6 +119,7 @@ def _copy(
         supersedes_run_id=origin.id,
         waits_for_interaction_ids=waits,
         agent=origin.agent,
+        operator_policy_id=origin.operator_policy_id,
         create_time=decision.now,
         update_time=decision.now,
         trace_context=origin.trace_context,

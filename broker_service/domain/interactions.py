@@ -20,11 +20,15 @@ from broker_service.domain.model import (
 from broker_service.domain.runs import find_run
 from broker_service.domain.state import RunNode, SessionState
 from turngate_core.errors import Reason, Refusal, invalid_field
+from turngate_core.schema import Schema, SchemaError
 
 CONNECT = "request_connection"
 
 BUILT_IN_KINDS = {"request_input": "elicitation", CONNECT: "connect"}
 """The built-in client tools and the kinds of their render hints (B1, B2)."""
+
+MAX_SCHEMA_BYTES = 64 * 1024
+"""Of a declared schema, as JSON text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +40,45 @@ class InteractionRef:
     call_id: str = ""
 
 
-def declared_tool(state: SessionState, name: str) -> ClientTool | None:
-    """The session's declaration of a client tool."""
+def declared_tool(state: SessionState, call: ToolCall) -> ClientTool | None:
+    """How the tool of a call was declared: by the run's agent when the call was made (R7), else by
+    the session. As for the runner, an agent's own tool goes before the session's of that name.
+    """
+    if by_agent := state.calls[call.call_id].declaration:
+        return by_agent
     for tool in state.config.client_tools:
-        if tool.name == name:
+        if tool.name == call.name:
             return tool
     return None
+
+
+def declared_by_agent(call: ToolCall, given: ClientTool) -> ClientTool | None:
+    """What is kept of an agent's declaration: call and hint have the rest. None for built-in tools.
+
+    Refuses with PROTOCOL_VIOLATION what nobody could answer by.
+    """
+    if call.name in BUILT_IN_KINDS:
+        return None
+    problem = ""
+    if given.expires_after is not None and given.expires_after <= 0:
+        problem = "its expires_after has to be positive"
+    elif len(given.output_schema_json.encode()) > MAX_SCHEMA_BYTES:
+        problem = f"its output schema is over {MAX_SCHEMA_BYTES} bytes"
+    elif given.output_schema_json:
+        try:
+            Schema(given.output_schema_json)
+        except SchemaError as error:
+            problem = f"its output schema is no JSON Schema: {error}"
+    if problem:
+        problem = f"declaration of call {call.call_id}: {problem}"
+        raise Refusal(Reason.PROTOCOL_VIOLATION, problem, {"problem": problem})
+    return ClientTool(
+        name="",
+        output_schema_json=given.output_schema_json,
+        expires_after=given.expires_after,
+        on_expiry=given.on_expiry,
+        conflict_policy=given.conflict_policy,
+    )
 
 
 def built_in_kind(tool_name: str, hint: RenderHint | None) -> str:
@@ -57,7 +94,7 @@ def hint_for(state: SessionState, run: RunNode, call: ToolCall) -> RenderHint:
     """The hint that the runner gave, else the one that the tool's declaration makes (H1)."""
     if hint := run.hints.get(call.call_id):
         return hint
-    tool = declared_tool(state, call.name)
+    tool = declared_tool(state, call)
     kind = (tool.kind if tool else "") or BUILT_IN_KINDS.get(call.name, call.name)
     return RenderHint(call.call_id, kind, tool.params_json if tool else "")
 
@@ -74,7 +111,7 @@ def open_interaction(
     """Open a fresh question about a call of the run's step (I2). Answers its id."""
     state = decision.state
     config = state.config
-    tool = declared_tool(state, call.name)
+    tool = declared_tool(state, call)
     interaction_id = decision.mint("int")
     expires_after = (tool.expires_after if tool else None) or config.interaction_expires_after
     is_client_tool = kind is InteractionKind.CLIENT_TOOL

@@ -317,6 +317,12 @@ class ApprovalPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class OperatorPolicy:
+    id: str
+    policy: ApprovalPolicy
+
+
+@dataclass(frozen=True, slots=True)
 class ClientTool:
     name: str
     description: str = ""
@@ -415,6 +421,7 @@ class Run:
     unplaced: bool = False
     sibling_run_ids: tuple[str, ...] = ()
     on_selected_branch: bool = False
+    operator_policy_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

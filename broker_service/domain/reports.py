@@ -18,8 +18,9 @@ from broker_service.domain.events import (
     RunStateChanged,
     ToolResultAdded,
 )
-from broker_service.domain.interactions import hint_for, open_interaction
+from broker_service.domain.interactions import declared_by_agent, hint_for, open_interaction
 from broker_service.domain.model import (
+    ClientTool,
     DataPart,
     InteractionKind,
     InteractionNotice,
@@ -38,13 +39,13 @@ from broker_service.domain.model import (
     ToolExecutor,
     ToolResult,
 )
-from broker_service.domain.results import synthetic_result
+from broker_service.domain.policies import policy_for
 from broker_service.domain.starts import (
-    DENIED_BY_POLICY,
     ToolVerdict,
     approval_scope,
     asks,
-    denies_client_call,
+    deny,
+    is_denied,
     propose_tools,
     runs_after_answers,
 )
@@ -53,6 +54,7 @@ from turngate_core.degradation import ParkedCall, ParkedStep, park_step
 from turngate_core.errors import Reason, Refusal
 from turngate_core.ids import is_message_id
 from turngate_core.json_text import JsonTextError, check
+from turngate_core.policy import Policy, denies_client_tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ class Withdrew:
 class Hinted:
     message_id: str
     hint: RenderHint
+    declaration: ClientTool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +160,7 @@ def _take_in(decision: Decision, run: RunNode, event: RunnerEvent, reported: Rep
                 raise _violation(f"message {event.message_id} is not being written")
             decision.emit(MessageWithdrawn(event.message_id, run.id))
         case Hinted():
-            _step_call(decision, run, event.hint.tool_call_id)
-            message_id = event.message_id or decision.mint("msg")
-            _check_fresh(decision, message_id)
-            decision.emit(RenderHintAdded(message_id, run.id, event.hint))
+            _hinted(decision, run, event)
         case Proposed():
             _check_proposals(decision, run, event.tools)
             reported.verdicts.extend(propose_tools(decision, run, event.tools))
@@ -202,6 +202,18 @@ def _check_fresh(decision: Decision, message_id: str) -> None:
     is_taken = message_id in state.message_nodes or state.has_node(message_id)
     if is_taken or not is_message_id(message_id):
         raise _violation(f"message id {message_id!r} is taken or malformed")
+
+
+def _hinted(decision: Decision, run: RunNode, event: Hinted) -> None:
+    call = _step_call(decision, run, event.hint.tool_call_id)
+    message_id = event.message_id or decision.mint("msg")
+    _check_fresh(decision, message_id)
+    declaration = event.declaration
+    if declaration is not None:
+        if call.executor is not ToolExecutor.CLIENT:
+            raise _violation(f"call {call.call_id} is declared, but is no client call")
+        declaration = declared_by_agent(call, declaration)
+    decision.emit(RenderHintAdded(message_id, run.id, event.hint, declaration))
 
 
 def _finished(decision: Decision, run: RunNode, message: Message) -> None:
@@ -331,11 +343,18 @@ def _parked(decision: Decision, run: RunNode, waiting: tuple[ProposedTool, ...])
     unresolved = [call_id for call_id in run.step_calls if call_id not in run.results]
     if not unresolved:
         raise _violation("parked, but every call of the step has its result")
-    step = _park_client_calls(decision, run, unresolved)
+    allowed = policy_for(decision, run)
+    step = _park_client_calls(decision, run, unresolved, allowed)
+    for proposed in waiting:
+        # The operator may have denied it since its verdict (R7).
+        call_id = proposed.call_id
+        if not state.calls[call_id].started and is_denied(state, proposed, allowed):
+            deny(decision, run, call_id)
     asked = [
         call_id
         for call_id in unresolved
-        if call_id in step.open or ((tool := proposals.get(call_id)) and asks(state, run, tool))
+        if call_id in step.open
+        or ((tool := proposals.get(call_id)) and asks(state, run, tool, allowed))
     ]
     over = _over_limit(decision, run, asked)
     if over and run.over_limit_step and run.over_limit_step == run.step - 1:
@@ -361,7 +380,7 @@ def _parked(decision: Decision, run: RunNode, waiting: tuple[ProposedTool, ...])
     waits: list[str] = []
     for call_id in unresolved:
         call = state.calls[call_id].call
-        if call_id in over:
+        if call_id in run.results:
             continue
         if call_id in step.open:
             notice = InteractionNotice.UNSUPPORTED_PAYLOAD if call_id in step.notices else None
@@ -372,8 +391,8 @@ def _parked(decision: Decision, run: RunNode, waiting: tuple[ProposedTool, ...])
         tool = proposals.get(call_id)
         if tool is None:
             raise _violation(f"parked without a word about the server call {call_id}")
-        if asks(state, run, tool):
-            scope = approval_scope(state, tool)
+        if asks(state, run, tool, allowed):
+            scope = approval_scope(state, run, tool)
             asked_by_other = state.calls[call_id].interaction_id
             if asked_by_other in state.open_interactions:
                 waits.append(asked_by_other)  # a call is one question, whichever fork asks it (F4)
@@ -401,7 +420,9 @@ def _over_limit(decision: Decision, run: RunNode, asked: list[str]) -> list[str]
     return asked[room:]
 
 
-def _park_client_calls(decision: Decision, run: RunNode, unresolved: list[str]) -> ParkedStep:
+def _park_client_calls(
+    decision: Decision, run: RunNode, unresolved: list[str], allowed: Policy
+) -> ParkedStep:
     """The client calls of the step, each with a hint (H1), and what becomes of them (A1, D2)."""
     state = decision.state
     parked = []
@@ -410,11 +431,8 @@ def _park_client_calls(decision: Decision, run: RunNode, unresolved: list[str]) 
         _check_sound(call)
         if call.executor is not ToolExecutor.CLIENT:
             continue
-        if denies_client_call(state, call):
-            denied = synthetic_result(
-                call_id, ResultKind.DENIED, decision.now, detail=DENIED_BY_POLICY
-            )
-            runs.add_result(decision, run, denied)
+        if denies_client_tool(call.name, allowed):
+            deny(decision, run, call_id)
             continue
         if call_id not in run.hints:
             hint = hint_for(state, run, call)

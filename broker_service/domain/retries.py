@@ -64,6 +64,7 @@ def _open_retry(decision: Decision, failed: RunNode) -> str:
         origin_run_id=failed.id,
         supersedes_run_id=failed.id if nothing_follows else "",
         agent=failed.agent,
+        operator_policy_id=failed.operator_policy_id,
         create_time=decision.now,
         update_time=decision.now,
         trace_context=failed.trace_context,

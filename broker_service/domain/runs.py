@@ -22,6 +22,7 @@ from broker_service.domain.model import (
     ToolResult,
     TraceContext,
 )
+from broker_service.domain.policies import record_for_start
 from broker_service.domain.results import synthetic_result
 from broker_service.domain.state import RunNode, SessionState
 from turngate_core.errors import Reason, Refusal
@@ -49,6 +50,7 @@ def create_run(
         create_time=decision.now,
         update_time=decision.now,
         trace_context=trace_context,
+        operator_policy_id=record_for_start(decision),
     )
     decision.emit(RunCreated(run, selected=selected), actor=actor)
     return run_id

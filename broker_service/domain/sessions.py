@@ -9,7 +9,7 @@ from broker_service.domain import fold, gate
 from broker_service.domain.decision import Actor, Decision
 from broker_service.domain.events import PromptAdded, SessionCreated, SessionEvent
 from broker_service.domain.limits import Limits
-from broker_service.domain.model import Message, Role, Session, TraceContext
+from broker_service.domain.model import Message, OperatorPolicy, Role, Session, TraceContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,7 @@ def create_session(
     actor: Actor,
     mint: Callable[[str], str],
     limits: Limits,
+    operator_policy: OperatorPolicy | None = None,
 ) -> tuple[Decision, str]:
     """The first decision of a log, and the run that it started ("" if none).
 
@@ -36,7 +37,15 @@ def create_session(
     """
     session = replace(command.session, create_time=now, update_time=now)
     first = SessionEvent(SessionCreated(session), now, actor.name, actor.kind, session.tenant_id)
-    decision = Decision(fold.begin(first), now, actor, mint, limits, events=[first])
+    decision = Decision(
+        fold.begin(first),
+        now,
+        actor,
+        mint,
+        limits,
+        operator_policy=operator_policy,
+        events=[first],
+    )
     parent = ""
     run_id = ""
     last = len(command.messages) - 1

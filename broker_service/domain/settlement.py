@@ -169,7 +169,7 @@ def _violations(state: SessionState, interaction: Interaction, output: str) -> l
             if isinstance(request, ConnectionFault)
             else validate_connection_answer(request, output)
         )
-    tool = declared_tool(state, interaction.tool_name)
+    tool = declared_tool(state, state.calls[interaction.call_id].call)
     if tool and tool.output_schema_json:
         return validate(tool.output_schema_json, output)
     return []

@@ -15,7 +15,6 @@ from broker_service.domain.interactions import built_in_kind
 from broker_service.domain.model import (
     GrantScope,
     InteractionState,
-    Permission,
     ProposedTool,
     ResultKind,
     RunState,
@@ -23,6 +22,7 @@ from broker_service.domain.model import (
     ToolExecutor,
     ToolResult,
 )
+from broker_service.domain.policies import grant_scope, policy_for, setting_of
 from broker_service.domain.results import synthetic_result
 from broker_service.domain.runs import add_result, share_result
 from broker_service.domain.state import RunNode, SessionState
@@ -59,15 +59,16 @@ def propose_tools(
     (R4).
     """
     verdicts: dict[str, ToolVerdict] = {}
+    allowed = policy_for(decision, run)
     at_once = [tool for tool in tools if not runs_after_answers(tool)]
     later = [tool for tool in tools if runs_after_answers(tool)]
     for tool in at_once:
-        verdicts[tool.call_id] = _verdict(decision, run, tool)
+        verdicts[tool.call_id] = _verdict(decision, run, tool, allowed)
     asked = {v.call_id for v in verdicts.values() if v.verdict is Verdict.ASK}
-    asked |= {t.call_id for t in later if asks(decision.state, run, t)}
+    asked |= {t.call_id for t in later if asks(decision.state, run, t, allowed)}
     for tool in later:
         others_open = bool(asked - {tool.call_id}) or _has_open_client_call(decision.state, run)
-        verdicts[tool.call_id] = _verdict(decision, run, tool, others_open=others_open)
+        verdicts[tool.call_id] = _verdict(decision, run, tool, allowed, others_open=others_open)
     return [verdicts[tool.call_id] for tool in tools]
 
 
@@ -77,7 +78,12 @@ def runs_after_answers(tool: ProposedTool) -> bool:
 
 
 def _verdict(
-    decision: Decision, run: RunNode, tool: ProposedTool, *, others_open: bool = False
+    decision: Decision,
+    run: RunNode,
+    tool: ProposedTool,
+    allowed: policy.Policy,
+    *,
+    others_open: bool = False,
 ) -> ToolVerdict:
     state = decision.state
     record = state.calls[tool.call_id]
@@ -85,28 +91,37 @@ def _verdict(
         return ToolVerdict(tool.call_id, Verdict.REUSE, known)
     if run.state is RunState.CANCELLING:
         return ToolVerdict(tool.call_id, Verdict.CANCELLED)
-    if permission(state, record.call, tool) is policy.Permission.DENY:
-        return _deny(decision, run, tool.call_id)
     if record.started and not (record.idempotent and record.started_by == run.id):
         return _started_elsewhere(decision, run, tool.call_id)
-    if asks(state, run, tool):
+    if is_denied(state, tool, allowed):
+        return deny(decision, run, tool.call_id)
+    if asks(state, run, tool, allowed):
         return ToolVerdict(tool.call_id, Verdict.ASK)
     if runs_after_answers(tool):
         if others_open:
             return ToolVerdict(tool.call_id, Verdict.DEFERRED)
         if _answered_badly(state, run):
-            return _deny(
+            return deny(
                 decision, run, tool.call_id, "another question of this step was not accepted"
             )
     decision.emit(ToolStarted(tool.call_id, run.id, run.attempt, tool.idempotent))
     return ToolVerdict(tool.call_id, Verdict.GRANTED)
 
 
-def _deny(decision: Decision, run: RunNode, call_id: str, detail: str = "") -> ToolVerdict:
-    detail = detail or DENIED_BY_POLICY
-    denied = synthetic_result(call_id, ResultKind.DENIED, decision.now, detail=detail)
-    add_result(decision, run, denied)
-    return ToolVerdict(call_id, Verdict.DENIED, denied)
+def deny(
+    decision: Decision, run: RunNode, call_id: str, detail: str = DENIED_BY_POLICY
+) -> ToolVerdict:
+    """The call may not start, and the model is told so.
+
+    One that was started before a crash may have had its effect, though it may not be repeated now:
+    nobody can say that it was denied (S1).
+    """
+    if decision.state.calls[call_id].started:
+        result = synthetic_result(call_id, ResultKind.OUTCOME_UNKNOWN, decision.now)
+    else:
+        result = synthetic_result(call_id, ResultKind.DENIED, decision.now, detail=detail)
+    add_result(decision, run, result)
+    return ToolVerdict(call_id, Verdict.DENIED, result)
 
 
 def _started_elsewhere(decision: Decision, run: RunNode, call_id: str) -> ToolVerdict:
@@ -118,28 +133,30 @@ def _started_elsewhere(decision: Decision, run: RunNode, call_id: str) -> ToolVe
     return ToolVerdict(call_id, Verdict.REUSE, record.result)
 
 
-def permission(state: SessionState, call: ToolCall, tool: ProposedTool) -> policy.Permission:
-    """What policy, tool and server say about the start (A1)."""
+def permission(
+    state: SessionState, tool: ProposedTool, allowed: policy.Policy
+) -> policy.Permission:
+    """What policies, tool and server say about the start (A1)."""
     return policy.permission_for(
-        call.name,
-        _core_policy(state),
-        tool_setting=_setting(tool.tool_permission),
-        server_setting=_setting(tool.server_permission),
+        state.calls[tool.call_id].call.name,
+        allowed,
+        tool_setting=setting_of(tool.tool_permission),
+        server_setting=setting_of(tool.server_permission),
         read_only=tool.read_only,
     )
 
 
-def denies_client_call(state: SessionState, call: ToolCall) -> bool:
-    """Of a policy only `DENY` applies to client tools (A1)."""
-    return policy.denies_client_tool(call.name, _core_policy(state))
+def is_denied(state: SessionState, tool: ProposedTool, allowed: policy.Policy) -> bool:
+    """Whether somebody's `DENY` keeps the call from starting, whoever has approved it (A1, R7)."""
+    return permission(state, tool, allowed) is policy.Permission.DENY
 
 
-def asks(state: SessionState, run: RunNode, tool: ProposedTool) -> bool:
+def asks(state: SessionState, run: RunNode, tool: ProposedTool, allowed: policy.Policy) -> bool:
     """Whether a person still has to approve: not decided for this call, covered by no grant."""
     record = state.calls[tool.call_id]
     if tool.call_id in run.results or record.started:
         return False
-    if permission(state, record.call, tool) is not policy.Permission.ASK:
+    if permission(state, tool, allowed) is not policy.Permission.ASK:
         return False
     if record.interaction_id:
         decided = state.interactions[record.interaction_id]
@@ -202,36 +219,9 @@ def _declined(run: RunNode, call: ToolCall, result: ToolResult) -> bool:
     return kind == connection.KIND and output.get("connected") is False
 
 
-def approval_scope(state: SessionState, tool: ProposedTool) -> GrantScope:
+def approval_scope(state: SessionState, run: RunNode, tool: ProposedTool) -> GrantScope:
     """What an approval of this call will cover (A3): of tool and policy the stricter; `ONCE` by
     default for destructive tools.
     """
     own = tool.grant_scope or (GrantScope.ONCE if tool.destructive else None)
-    return state.grant_scope(own)
-
-
-def _core_policy(state: SessionState) -> policy.Policy:
-    given = state.config.approval_policy
-    if given is None:
-        return policy.Policy(default=policy.Setting.ALLOW)
-    return policy.Policy(
-        default=_setting(given.default_permission) or policy.Setting.ALLOW,
-        rules=tuple(
-            policy.PolicyRule(
-                rule.pattern, _setting(rule.permission) or policy.Setting.NOT_UNDERSTOOD
-            )
-            for rule in given.rules
-        ),
-    )
-
-
-_SETTINGS = {
-    Permission.ALLOW: policy.Setting.ALLOW,
-    Permission.ASK: policy.Setting.ASK,
-    Permission.DENY: policy.Setting.DENY,
-    Permission.ALLOW_READS: policy.Setting.ALLOW_READS,
-}
-
-
-def _setting(permission: Permission | None) -> policy.Setting | None:
-    return None if permission is None else _SETTINGS[permission]
+    return grant_scope(state, run, own)

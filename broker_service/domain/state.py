@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from broker_service.domain.model import (
     ACTIVE_STATES,
     FINAL_STATES,
+    ApprovalPolicy,
+    ClientTool,
     ConflictPolicy,
-    GrantScope,
     HeldMessage,
     Interaction,
     Part,
@@ -75,6 +76,8 @@ class CallRecord:
     started_in: int = 0
     idempotent: bool = False
     interaction_id: str = ""
+    # What the run's agent has declared about its client tool, when it was made (R7, D1).
+    declaration: ClientTool | None = None
     # What came of its start, and the run whose event holds it (S1).
     result: ToolResult | None = None
     result_run: str = ""
@@ -100,6 +103,8 @@ class RunNode:
     inherited: tuple[tuple[str, str], ...] = ()
     supersedes: str = ""
     superseded_by: str = ""
+    # The operator's policy that it was started with; "": none (R7).
+    operator_policy_id: str = ""
     attempt: int = 0
     failure: RunFailure | None = None
     # Why it is being, or was, cancelled.
@@ -186,6 +191,8 @@ class SessionState:
     last_failed_run: str = ""
     grants: dict[str, GrantRecord] = field(default_factory=dict)
     answer_digests: dict[str, str] = field(default_factory=dict)
+    # The operator's policies that runs were started with, by id (R7).
+    operator_policies: dict[str, ApprovalPolicy] = field(default_factory=dict)
 
     def parent_of(self, node_id: str) -> str:
         """The node before this one; "" for a root."""
@@ -282,12 +289,6 @@ class SessionState:
             for child in self.children.get(run.prompt_id, ())
             if child != run.id and child in self.runs and not self.runs[child].superseded_by
         )
-
-    def grant_scope(self, *scopes: GrantScope | None) -> GrantScope:
-        """The stricter of all settings that speak about the scope of a grant (E3)."""
-        policy = self.config.approval_policy
-        every = (*scopes, policy.grant_scope if policy else None)
-        return GrantScope.ONCE if GrantScope.ONCE in every else GrantScope.SESSION
 
     def conflict_policy(self, *policies: ConflictPolicy | None) -> ConflictPolicy:
         """The stricter of all settings that speak about second answers (E3, F5)."""

@@ -73,6 +73,7 @@ class WorkKind(Enum):
     RUN = 1  # a run that waits for, or is held by, a broker's dispatcher; id: the run's
     TIMER = 2  # an instant at which a command is due (expiry, grace, ...); id: the timer's
     COMPACTION = 3  # a message is finished, its deltas are to be removed (W3); id: the message's
+    WEBHOOK = 4  # a target is to be told of something (P3); id: the webhook's and the target's
 
 
 class WorkKey(NamedTuple):

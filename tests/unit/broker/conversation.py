@@ -28,6 +28,7 @@ from broker_service.domain.model import (
     InteractionState,
     Message,
     OnBusy,
+    OperatorPolicy,
     Part,
     ProposedTool,
     ResultKind,
@@ -126,7 +127,10 @@ class Conversation:
         *,
         limits: Limits | None = None,
         messages: tuple[Message, ...] = (),
+        operator_policy: OperatorPolicy | None = None,
     ) -> None:
+        # The operator's policy of today: a test sets another one (R7).
+        self.operator_policy = operator_policy
         self.limits = limits or Limits()
         self.now = 1_800_000_000_000
         self._minted = 0
@@ -137,7 +141,12 @@ class Conversation:
             config=config or SessionConfig(agent="travel"),
         )
         decision, self.first_run = create_session(
-            CreateSession(session, messages), self.now, principal(ANN), self.mint, self.limits
+            CreateSession(session, messages),
+            self.now,
+            principal(ANN),
+            self.mint,
+            self.limits,
+            operator_policy,
         )
         self.state: SessionState = decision.state
         self.log: list[SessionEvent] = list(decision.events)
@@ -151,7 +160,9 @@ class Conversation:
         """Give a command as the shell does: what is due first, and the queue gate after each."""
         self.now += 1_000
         self.let_fall_due()
-        decision = Decision(self.state, self.now, actor, self.mint, self.limits, client)
+        decision = Decision(
+            self.state, self.now, actor, self.mint, self.limits, client, self.operator_policy
+        )
         try:
             reply = act(decision)
             gate.release(decision)

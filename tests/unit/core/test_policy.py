@@ -15,6 +15,7 @@ from turngate_core.policy import (
     Policy,
     PolicyRule,
     Setting,
+    denials,
     denies_client_tool,
     effective_destructive,
     effective_read_only,
@@ -23,6 +24,7 @@ from turngate_core.policy import (
     permission_for,
     policy_from_json,
     setting_from_json,
+    together,
 )
 
 ALLOW, ASK, DENY = Permission.ALLOW, Permission.ASK, Permission.DENY
@@ -192,3 +194,50 @@ def test_a3_scope_stricter_wins_and_once_is_the_default_of_destructive_tools() -
     assert grant_scope_for(destructive=True, scopes=[None]) is once
     assert grant_scope_for(destructive=True, scopes=[session, None]) is session
     assert grant_scope_for(destructive=False, scopes=[session, once]) is once
+
+
+SETTINGS = st.sampled_from(Setting)
+POLICIES = st.builds(
+    Policy,
+    SETTINGS,
+    st.lists(st.builds(PolicyRule, st.sampled_from(["pay", "p*", "x"]), SETTINGS), max_size=3).map(
+        tuple
+    ),
+    st.booleans(),
+)
+
+
+@given(st.lists(POLICIES, max_size=3), st.none() | SETTINGS, st.booleans())
+def test_policies_together_are_judged_as_one(
+    policies: list[Policy], own: Setting | None, read_only: bool
+) -> None:
+    """A1: a `DENY` of any wins; else the tool's own setting, the strictest rule of any, and only
+    where none has a rule the strictest default.
+    """
+    joined = permission_for("pay", together(*policies), tool_setting=own, read_only=read_only)
+    alone = [permission_for("pay", p, tool_setting=own, read_only=read_only) for p in policies]
+    if DENY in alone or own is Setting.DENY:
+        assert joined is DENY
+    elif any(p.has_unknown_rule or Setting.NOT_UNDERSTOOD in _heard(p) for p in policies):
+        assert joined is ASK
+    elif own is not None:
+        assert joined is permission_for("pay", Policy(own), read_only=read_only)
+    else:
+        ruled = [p for p in policies if len(_heard(p)) > 1] or policies
+        expected = [permission_for("pay", p, read_only=read_only) for p in ruled]
+        assert joined is max(expected, key=[ALLOW, ASK, DENY].index, default=ALLOW)
+
+
+def _heard(policy: Policy) -> list[Setting]:
+    """The settings of a policy that speak about the tool `pay`."""
+    return [policy.default, *(r.setting for r in policy.rules if matches(r.pattern, "pay"))]
+
+
+@given(POLICIES, POLICIES, st.booleans())
+def test_r7_of_todays_policy_only_the_denials_are_added(
+    then: Policy, today: Policy, read_only: bool
+) -> None:
+    before = permission_for("pay", then, read_only=read_only)
+    denied = permission_for("pay", today, read_only=read_only) is DENY
+    now = permission_for("pay", together(then, denials(today)), read_only=read_only)
+    assert now is (DENY if denied else before)

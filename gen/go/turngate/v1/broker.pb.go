@@ -4332,8 +4332,11 @@ type GetServerInfoResponse struct {
 	ServerTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=server_time,json=serverTime,proto3" json:"server_time,omitempty"`
 	// RPCs and features that this build answers with `NOT_IMPLEMENTED`.
 	NotImplemented []string `protobuf:"bytes,6,rep,name=not_implemented,json=notImplemented,proto3" json:"not_implemented,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The operator's policy that this broker judges by today; empty: none. Brokers that have all read the same
+	// policy tell the same id.
+	OperatorPolicyId string `protobuf:"bytes,7,opt,name=operator_policy_id,json=operatorPolicyId,proto3" json:"operator_policy_id,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *GetServerInfoResponse) Reset() {
@@ -4406,6 +4409,13 @@ func (x *GetServerInfoResponse) GetNotImplemented() []string {
 		return x.NotImplemented
 	}
 	return nil
+}
+
+func (x *GetServerInfoResponse) GetOperatorPolicyId() string {
+	if x != nil {
+		return x.OperatorPolicyId
+	}
+	return ""
 }
 
 // One limit.
@@ -4808,7 +4818,7 @@ const file_turngate_v1_broker_proto_rawDesc = "" +
 	"\x10RetryRunResponse\x12\"\n" +
 	"\x03run\x18\x01 \x01(\v2\x10.turngate.v1.RunR\x03run\x12%\n" +
 	"\x0facted_on_run_id\x18\x02 \x01(\tR\factedOnRunId\"\x16\n" +
-	"\x14GetServerInfoRequest\"\x9e\x02\n" +
+	"\x14GetServerInfoRequest\"\xcc\x02\n" +
 	"\x15GetServerInfoResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12*\n" +
 	"\x06limits\x18\x02 \x03(\v2\x12.turngate.v1.LimitR\x06limits\x121\n" +
@@ -4816,7 +4826,8 @@ const file_turngate_v1_broker_proto_rawDesc = "" +
 	"\x0eauthentication\x18\x04 \x01(\tR\x0eauthentication\x12;\n" +
 	"\vserver_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"serverTime\x12'\n" +
-	"\x0fnot_implemented\x18\x06 \x03(\tR\x0enotImplemented\"E\n" +
+	"\x0fnot_implemented\x18\x06 \x03(\tR\x0enotImplemented\x12,\n" +
+	"\x12operator_policy_id\x18\a \x01(\tR\x10operatorPolicyId\"E\n" +
 	"\x05Limit\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value\x12\x12\n" +

@@ -181,6 +181,7 @@ type SessionEvent struct {
 	//	*SessionEvent_SessionDeleted
 	//	*SessionEvent_HoldChanged
 	//	*SessionEvent_SessionImported
+	//	*SessionEvent_OperatorPolicyRecorded
 	Event         isSessionEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -483,6 +484,15 @@ func (x *SessionEvent) GetSessionImported() *SessionImported {
 	return nil
 }
 
+func (x *SessionEvent) GetOperatorPolicyRecorded() *OperatorPolicyRecorded {
+	if x != nil {
+		if x, ok := x.Event.(*SessionEvent_OperatorPolicyRecorded); ok {
+			return x.OperatorPolicyRecorded
+		}
+	}
+	return nil
+}
+
 type isSessionEvent_Event interface {
 	isSessionEvent_Event()
 }
@@ -612,6 +622,11 @@ type SessionEvent_SessionImported struct {
 	SessionImported *SessionImported `protobuf:"bytes,34,opt,name=session_imported,json=sessionImported,proto3,oneof"`
 }
 
+type SessionEvent_OperatorPolicyRecorded struct {
+	// A policy of the operator that runs name by its id.
+	OperatorPolicyRecorded *OperatorPolicyRecorded `protobuf:"bytes,35,opt,name=operator_policy_recorded,json=operatorPolicyRecorded,proto3,oneof"`
+}
+
 func (*SessionEvent_SessionCreated) isSessionEvent_Event() {}
 
 func (*SessionEvent_PromptAdded) isSessionEvent_Event() {}
@@ -661,6 +676,8 @@ func (*SessionEvent_SessionDeleted) isSessionEvent_Event() {}
 func (*SessionEvent_HoldChanged) isSessionEvent_Event() {}
 
 func (*SessionEvent_SessionImported) isSessionEvent_Event() {}
+
+func (*SessionEvent_OperatorPolicyRecorded) isSessionEvent_Event() {}
 
 // The session began. Its first messages follow as events of their own.
 type SessionCreated struct {
@@ -1718,7 +1735,10 @@ type RenderHintAdded struct {
 	// The run.
 	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// The hint.
-	Hint          *RenderHint `protobuf:"bytes,3,opt,name=hint,proto3" json:"hint,omitempty"`
+	Hint *RenderHint `protobuf:"bytes,3,opt,name=hint,proto3" json:"hint,omitempty"`
+	// Set if the run's agent has declared the tool: how its calls are answered. Kept with the call (rule R7); only
+	// output schema, expiry and conflict policy are in it. Of several for one call the first counts.
+	Declaration   *ClientTool `protobuf:"bytes,4,opt,name=declaration,proto3" json:"declaration,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1770,6 +1790,13 @@ func (x *RenderHintAdded) GetRunId() string {
 func (x *RenderHintAdded) GetHint() *RenderHint {
 	if x != nil {
 		return x.Hint
+	}
+	return nil
+}
+
+func (x *RenderHintAdded) GetDeclaration() *ClientTool {
+	if x != nil {
+		return x.Declaration
 	}
 	return nil
 }
@@ -2270,6 +2297,53 @@ func (x *SessionImported) GetSourceTenantId() string {
 	return ""
 }
 
+// A policy of the operator. Once a session, before the first run that is started with it: later runs name it by
+// its id in `Run.operator_policy_id` (rule R7).
+type OperatorPolicyRecorded struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The policy.
+	OperatorPolicy *OperatorPolicy `protobuf:"bytes,1,opt,name=operator_policy,json=operatorPolicy,proto3" json:"operator_policy,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *OperatorPolicyRecorded) Reset() {
+	*x = OperatorPolicyRecorded{}
+	mi := &file_turngate_v1_event_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OperatorPolicyRecorded) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OperatorPolicyRecorded) ProtoMessage() {}
+
+func (x *OperatorPolicyRecorded) ProtoReflect() protoreflect.Message {
+	mi := &file_turngate_v1_event_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OperatorPolicyRecorded.ProtoReflect.Descriptor instead.
+func (*OperatorPolicyRecorded) Descriptor() ([]byte, []int) {
+	return file_turngate_v1_event_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *OperatorPolicyRecorded) GetOperatorPolicy() *OperatorPolicy {
+	if x != nil {
+		return x.OperatorPolicy
+	}
+	return nil
+}
+
 // The session was deleted. Its content is gone.
 type SessionDeleted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2279,7 +2353,7 @@ type SessionDeleted struct {
 
 func (x *SessionDeleted) Reset() {
 	*x = SessionDeleted{}
-	mi := &file_turngate_v1_event_proto_msgTypes[26]
+	mi := &file_turngate_v1_event_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2291,7 +2365,7 @@ func (x *SessionDeleted) String() string {
 func (*SessionDeleted) ProtoMessage() {}
 
 func (x *SessionDeleted) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_event_proto_msgTypes[26]
+	mi := &file_turngate_v1_event_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2304,14 +2378,14 @@ func (x *SessionDeleted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionDeleted.ProtoReflect.Descriptor instead.
 func (*SessionDeleted) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_event_proto_rawDescGZIP(), []int{26}
+	return file_turngate_v1_event_proto_rawDescGZIP(), []int{27}
 }
 
 var File_turngate_v1_event_proto protoreflect.FileDescriptor
 
 const file_turngate_v1_event_proto_rawDesc = "" +
 	"\n" +
-	"\x17turngate/v1/event.proto\x12\vturngate.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dturngate/v1/interaction.proto\x1a\x19turngate/v1/message.proto\x1a\x15turngate/v1/run.proto\x1a\x19turngate/v1/session.proto\"\xb4\x0f\n" +
+	"\x17turngate/v1/event.proto\x12\vturngate.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dturngate/v1/interaction.proto\x1a\x19turngate/v1/message.proto\x1a\x15turngate/v1/run.proto\x1a\x19turngate/v1/session.proto\"\x95\x10\n" +
 	"\fSessionEvent\x12\x1a\n" +
 	"\bposition\x18\x01 \x01(\x03R\bposition\x12;\n" +
 	"\vcreate_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -2347,7 +2421,8 @@ const file_turngate_v1_event_proto_rawDesc = "" +
 	"\rgrant_revoked\x18\x1f \x01(\v2\x19.turngate.v1.GrantRevokedH\x00R\fgrantRevoked\x12F\n" +
 	"\x0fsession_deleted\x18  \x01(\v2\x1b.turngate.v1.SessionDeletedH\x00R\x0esessionDeleted\x12=\n" +
 	"\fhold_changed\x18! \x01(\v2\x18.turngate.v1.HoldChangedH\x00R\vholdChanged\x12I\n" +
-	"\x10session_imported\x18\" \x01(\v2\x1c.turngate.v1.SessionImportedH\x00R\x0fsessionImportedB\a\n" +
+	"\x10session_imported\x18\" \x01(\v2\x1c.turngate.v1.SessionImportedH\x00R\x0fsessionImported\x12_\n" +
+	"\x18operator_policy_recorded\x18# \x01(\v2#.turngate.v1.OperatorPolicyRecordedH\x00R\x16operatorPolicyRecordedB\a\n" +
 	"\x05event\"@\n" +
 	"\x0eSessionCreated\x12.\n" +
 	"\asession\x18\x01 \x01(\v2\x14.turngate.v1.SessionR\asession\"\xc2\x01\n" +
@@ -2423,12 +2498,13 @@ const file_turngate_v1_event_proto_rawDesc = "" +
 	"\x10MessageWithdrawn\x12\x1d\n" +
 	"\n" +
 	"message_id\x18\x01 \x01(\tR\tmessageId\x12\x15\n" +
-	"\x06run_id\x18\x02 \x01(\tR\x05runId\"t\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\"\xaf\x01\n" +
 	"\x0fRenderHintAdded\x12\x1d\n" +
 	"\n" +
 	"message_id\x18\x01 \x01(\tR\tmessageId\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12+\n" +
-	"\x04hint\x18\x03 \x01(\v2\x17.turngate.v1.RenderHintR\x04hint\"w\n" +
+	"\x04hint\x18\x03 \x01(\v2\x17.turngate.v1.RenderHintR\x04hint\x129\n" +
+	"\vdeclaration\x18\x04 \x01(\v2\x17.turngate.v1.ClientToolR\vdeclaration\"w\n" +
 	"\vToolStarted\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x18\n" +
@@ -2460,7 +2536,9 @@ const file_turngate_v1_event_proto_rawDesc = "" +
 	"\bgrant_id\x18\x01 \x01(\tR\agrantId\"g\n" +
 	"\x0fSessionImported\x12*\n" +
 	"\x11source_session_id\x18\x01 \x01(\tR\x0fsourceSessionId\x12(\n" +
-	"\x10source_tenant_id\x18\x02 \x01(\tR\x0esourceTenantId\"\x10\n" +
+	"\x10source_tenant_id\x18\x02 \x01(\tR\x0esourceTenantId\"^\n" +
+	"\x16OperatorPolicyRecorded\x12D\n" +
+	"\x0foperator_policy\x18\x01 \x01(\v2\x1b.turngate.v1.OperatorPolicyR\x0eoperatorPolicy\"\x10\n" +
 	"\x0eSessionDeleted*o\n" +
 	"\tActorKind\x12\x1a\n" +
 	"\x16ACTOR_KIND_UNSPECIFIED\x10\x00\x12\x18\n" +
@@ -2486,57 +2564,60 @@ func file_turngate_v1_event_proto_rawDescGZIP() []byte {
 }
 
 var file_turngate_v1_event_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_turngate_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_turngate_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_turngate_v1_event_proto_goTypes = []any{
-	(ActorKind)(0),                // 0: turngate.v1.ActorKind
-	(TextKind)(0),                 // 1: turngate.v1.TextKind
-	(*SessionEvent)(nil),          // 2: turngate.v1.SessionEvent
-	(*SessionCreated)(nil),        // 3: turngate.v1.SessionCreated
-	(*PromptAdded)(nil),           // 4: turngate.v1.PromptAdded
-	(*MessageHeld)(nil),           // 5: turngate.v1.MessageHeld
-	(*HoldChanged)(nil),           // 6: turngate.v1.HoldChanged
-	(*HeldMessageRemoved)(nil),    // 7: turngate.v1.HeldMessageRemoved
-	(*QueuePaused)(nil),           // 8: turngate.v1.QueuePaused
-	(*QueueResumed)(nil),          // 9: turngate.v1.QueueResumed
-	(*BranchSelected)(nil),        // 10: turngate.v1.BranchSelected
-	(*RunCreated)(nil),            // 11: turngate.v1.RunCreated
-	(*InheritedResult)(nil),       // 12: turngate.v1.InheritedResult
-	(*RunStateChanged)(nil),       // 13: turngate.v1.RunStateChanged
-	(*MessageStarted)(nil),        // 14: turngate.v1.MessageStarted
-	(*TextDelta)(nil),             // 15: turngate.v1.TextDelta
-	(*ToolCallDelta)(nil),         // 16: turngate.v1.ToolCallDelta
-	(*MessageCompleted)(nil),      // 17: turngate.v1.MessageCompleted
-	(*MessageWithdrawn)(nil),      // 18: turngate.v1.MessageWithdrawn
-	(*RenderHintAdded)(nil),       // 19: turngate.v1.RenderHintAdded
-	(*ToolStarted)(nil),           // 20: turngate.v1.ToolStarted
-	(*ToolResultAdded)(nil),       // 21: turngate.v1.ToolResultAdded
-	(*InteractionOpened)(nil),     // 22: turngate.v1.InteractionOpened
-	(*AnswerAdded)(nil),           // 23: turngate.v1.AnswerAdded
-	(*InteractionClosed)(nil),     // 24: turngate.v1.InteractionClosed
-	(*NoticeAdded)(nil),           // 25: turngate.v1.NoticeAdded
-	(*GrantRevoked)(nil),          // 26: turngate.v1.GrantRevoked
-	(*SessionImported)(nil),       // 27: turngate.v1.SessionImported
-	(*SessionDeleted)(nil),        // 28: turngate.v1.SessionDeleted
-	(*timestamppb.Timestamp)(nil), // 29: google.protobuf.Timestamp
-	(*Session)(nil),               // 30: turngate.v1.Session
-	(*Message)(nil),               // 31: turngate.v1.Message
-	(*HeldMessage)(nil),           // 32: turngate.v1.HeldMessage
-	(HoldReason)(0),               // 33: turngate.v1.HoldReason
-	(*QueuePause)(nil),            // 34: turngate.v1.QueuePause
-	(*Run)(nil),                   // 35: turngate.v1.Run
-	(RunState)(0),                 // 36: turngate.v1.RunState
-	(*RunFailure)(nil),            // 37: turngate.v1.RunFailure
-	(RunChangeCause)(0),           // 38: turngate.v1.RunChangeCause
-	(*RenderHint)(nil),            // 39: turngate.v1.RenderHint
-	(*ToolResult)(nil),            // 40: turngate.v1.ToolResult
-	(*Interaction)(nil),           // 41: turngate.v1.Interaction
-	(*Answer)(nil),                // 42: turngate.v1.Answer
-	(InteractionState)(0),         // 43: turngate.v1.InteractionState
-	(ResultKind)(0),               // 44: turngate.v1.ResultKind
-	(InteractionNotice)(0),        // 45: turngate.v1.InteractionNotice
+	(ActorKind)(0),                 // 0: turngate.v1.ActorKind
+	(TextKind)(0),                  // 1: turngate.v1.TextKind
+	(*SessionEvent)(nil),           // 2: turngate.v1.SessionEvent
+	(*SessionCreated)(nil),         // 3: turngate.v1.SessionCreated
+	(*PromptAdded)(nil),            // 4: turngate.v1.PromptAdded
+	(*MessageHeld)(nil),            // 5: turngate.v1.MessageHeld
+	(*HoldChanged)(nil),            // 6: turngate.v1.HoldChanged
+	(*HeldMessageRemoved)(nil),     // 7: turngate.v1.HeldMessageRemoved
+	(*QueuePaused)(nil),            // 8: turngate.v1.QueuePaused
+	(*QueueResumed)(nil),           // 9: turngate.v1.QueueResumed
+	(*BranchSelected)(nil),         // 10: turngate.v1.BranchSelected
+	(*RunCreated)(nil),             // 11: turngate.v1.RunCreated
+	(*InheritedResult)(nil),        // 12: turngate.v1.InheritedResult
+	(*RunStateChanged)(nil),        // 13: turngate.v1.RunStateChanged
+	(*MessageStarted)(nil),         // 14: turngate.v1.MessageStarted
+	(*TextDelta)(nil),              // 15: turngate.v1.TextDelta
+	(*ToolCallDelta)(nil),          // 16: turngate.v1.ToolCallDelta
+	(*MessageCompleted)(nil),       // 17: turngate.v1.MessageCompleted
+	(*MessageWithdrawn)(nil),       // 18: turngate.v1.MessageWithdrawn
+	(*RenderHintAdded)(nil),        // 19: turngate.v1.RenderHintAdded
+	(*ToolStarted)(nil),            // 20: turngate.v1.ToolStarted
+	(*ToolResultAdded)(nil),        // 21: turngate.v1.ToolResultAdded
+	(*InteractionOpened)(nil),      // 22: turngate.v1.InteractionOpened
+	(*AnswerAdded)(nil),            // 23: turngate.v1.AnswerAdded
+	(*InteractionClosed)(nil),      // 24: turngate.v1.InteractionClosed
+	(*NoticeAdded)(nil),            // 25: turngate.v1.NoticeAdded
+	(*GrantRevoked)(nil),           // 26: turngate.v1.GrantRevoked
+	(*SessionImported)(nil),        // 27: turngate.v1.SessionImported
+	(*OperatorPolicyRecorded)(nil), // 28: turngate.v1.OperatorPolicyRecorded
+	(*SessionDeleted)(nil),         // 29: turngate.v1.SessionDeleted
+	(*timestamppb.Timestamp)(nil),  // 30: google.protobuf.Timestamp
+	(*Session)(nil),                // 31: turngate.v1.Session
+	(*Message)(nil),                // 32: turngate.v1.Message
+	(*HeldMessage)(nil),            // 33: turngate.v1.HeldMessage
+	(HoldReason)(0),                // 34: turngate.v1.HoldReason
+	(*QueuePause)(nil),             // 35: turngate.v1.QueuePause
+	(*Run)(nil),                    // 36: turngate.v1.Run
+	(RunState)(0),                  // 37: turngate.v1.RunState
+	(*RunFailure)(nil),             // 38: turngate.v1.RunFailure
+	(RunChangeCause)(0),            // 39: turngate.v1.RunChangeCause
+	(*RenderHint)(nil),             // 40: turngate.v1.RenderHint
+	(*ClientTool)(nil),             // 41: turngate.v1.ClientTool
+	(*ToolResult)(nil),             // 42: turngate.v1.ToolResult
+	(*Interaction)(nil),            // 43: turngate.v1.Interaction
+	(*Answer)(nil),                 // 44: turngate.v1.Answer
+	(InteractionState)(0),          // 45: turngate.v1.InteractionState
+	(ResultKind)(0),                // 46: turngate.v1.ResultKind
+	(InteractionNotice)(0),         // 47: turngate.v1.InteractionNotice
+	(*OperatorPolicy)(nil),         // 48: turngate.v1.OperatorPolicy
 }
 var file_turngate_v1_event_proto_depIdxs = []int32{
-	29, // 0: turngate.v1.SessionEvent.create_time:type_name -> google.protobuf.Timestamp
+	30, // 0: turngate.v1.SessionEvent.create_time:type_name -> google.protobuf.Timestamp
 	0,  // 1: turngate.v1.SessionEvent.actor_kind:type_name -> turngate.v1.ActorKind
 	3,  // 2: turngate.v1.SessionEvent.session_created:type_name -> turngate.v1.SessionCreated
 	4,  // 3: turngate.v1.SessionEvent.prompt_added:type_name -> turngate.v1.PromptAdded
@@ -2560,34 +2641,37 @@ var file_turngate_v1_event_proto_depIdxs = []int32{
 	24, // 21: turngate.v1.SessionEvent.interaction_closed:type_name -> turngate.v1.InteractionClosed
 	25, // 22: turngate.v1.SessionEvent.notice_added:type_name -> turngate.v1.NoticeAdded
 	26, // 23: turngate.v1.SessionEvent.grant_revoked:type_name -> turngate.v1.GrantRevoked
-	28, // 24: turngate.v1.SessionEvent.session_deleted:type_name -> turngate.v1.SessionDeleted
+	29, // 24: turngate.v1.SessionEvent.session_deleted:type_name -> turngate.v1.SessionDeleted
 	6,  // 25: turngate.v1.SessionEvent.hold_changed:type_name -> turngate.v1.HoldChanged
 	27, // 26: turngate.v1.SessionEvent.session_imported:type_name -> turngate.v1.SessionImported
-	30, // 27: turngate.v1.SessionCreated.session:type_name -> turngate.v1.Session
-	31, // 28: turngate.v1.PromptAdded.message:type_name -> turngate.v1.Message
-	32, // 29: turngate.v1.MessageHeld.held:type_name -> turngate.v1.HeldMessage
-	33, // 30: turngate.v1.HoldChanged.reason:type_name -> turngate.v1.HoldReason
-	34, // 31: turngate.v1.QueuePaused.pause:type_name -> turngate.v1.QueuePause
-	35, // 32: turngate.v1.RunCreated.run:type_name -> turngate.v1.Run
-	12, // 33: turngate.v1.RunCreated.inherited_results:type_name -> turngate.v1.InheritedResult
-	36, // 34: turngate.v1.RunStateChanged.state:type_name -> turngate.v1.RunState
-	37, // 35: turngate.v1.RunStateChanged.failure:type_name -> turngate.v1.RunFailure
-	38, // 36: turngate.v1.RunStateChanged.cause:type_name -> turngate.v1.RunChangeCause
-	1,  // 37: turngate.v1.TextDelta.kind:type_name -> turngate.v1.TextKind
-	31, // 38: turngate.v1.MessageCompleted.message:type_name -> turngate.v1.Message
-	39, // 39: turngate.v1.RenderHintAdded.hint:type_name -> turngate.v1.RenderHint
-	40, // 40: turngate.v1.ToolResultAdded.result:type_name -> turngate.v1.ToolResult
-	41, // 41: turngate.v1.InteractionOpened.interaction:type_name -> turngate.v1.Interaction
-	42, // 42: turngate.v1.AnswerAdded.answer:type_name -> turngate.v1.Answer
-	43, // 43: turngate.v1.AnswerAdded.state:type_name -> turngate.v1.InteractionState
-	43, // 44: turngate.v1.InteractionClosed.state:type_name -> turngate.v1.InteractionState
-	44, // 45: turngate.v1.InteractionClosed.reason:type_name -> turngate.v1.ResultKind
-	45, // 46: turngate.v1.NoticeAdded.notice:type_name -> turngate.v1.InteractionNotice
-	47, // [47:47] is the sub-list for method output_type
-	47, // [47:47] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	28, // 27: turngate.v1.SessionEvent.operator_policy_recorded:type_name -> turngate.v1.OperatorPolicyRecorded
+	31, // 28: turngate.v1.SessionCreated.session:type_name -> turngate.v1.Session
+	32, // 29: turngate.v1.PromptAdded.message:type_name -> turngate.v1.Message
+	33, // 30: turngate.v1.MessageHeld.held:type_name -> turngate.v1.HeldMessage
+	34, // 31: turngate.v1.HoldChanged.reason:type_name -> turngate.v1.HoldReason
+	35, // 32: turngate.v1.QueuePaused.pause:type_name -> turngate.v1.QueuePause
+	36, // 33: turngate.v1.RunCreated.run:type_name -> turngate.v1.Run
+	12, // 34: turngate.v1.RunCreated.inherited_results:type_name -> turngate.v1.InheritedResult
+	37, // 35: turngate.v1.RunStateChanged.state:type_name -> turngate.v1.RunState
+	38, // 36: turngate.v1.RunStateChanged.failure:type_name -> turngate.v1.RunFailure
+	39, // 37: turngate.v1.RunStateChanged.cause:type_name -> turngate.v1.RunChangeCause
+	1,  // 38: turngate.v1.TextDelta.kind:type_name -> turngate.v1.TextKind
+	32, // 39: turngate.v1.MessageCompleted.message:type_name -> turngate.v1.Message
+	40, // 40: turngate.v1.RenderHintAdded.hint:type_name -> turngate.v1.RenderHint
+	41, // 41: turngate.v1.RenderHintAdded.declaration:type_name -> turngate.v1.ClientTool
+	42, // 42: turngate.v1.ToolResultAdded.result:type_name -> turngate.v1.ToolResult
+	43, // 43: turngate.v1.InteractionOpened.interaction:type_name -> turngate.v1.Interaction
+	44, // 44: turngate.v1.AnswerAdded.answer:type_name -> turngate.v1.Answer
+	45, // 45: turngate.v1.AnswerAdded.state:type_name -> turngate.v1.InteractionState
+	45, // 46: turngate.v1.InteractionClosed.state:type_name -> turngate.v1.InteractionState
+	46, // 47: turngate.v1.InteractionClosed.reason:type_name -> turngate.v1.ResultKind
+	47, // 48: turngate.v1.NoticeAdded.notice:type_name -> turngate.v1.InteractionNotice
+	48, // 49: turngate.v1.OperatorPolicyRecorded.operator_policy:type_name -> turngate.v1.OperatorPolicy
+	50, // [50:50] is the sub-list for method output_type
+	50, // [50:50] is the sub-list for method input_type
+	50, // [50:50] is the sub-list for extension type_name
+	50, // [50:50] is the sub-list for extension extendee
+	0,  // [0:50] is the sub-list for field type_name
 }
 
 func init() { file_turngate_v1_event_proto_init() }
@@ -2625,6 +2709,7 @@ func file_turngate_v1_event_proto_init() {
 		(*SessionEvent_SessionDeleted)(nil),
 		(*SessionEvent_HoldChanged)(nil),
 		(*SessionEvent_SessionImported)(nil),
+		(*SessionEvent_OperatorPolicyRecorded)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2632,7 +2717,7 @@ func file_turngate_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_turngate_v1_event_proto_rawDesc), len(file_turngate_v1_event_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   27,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

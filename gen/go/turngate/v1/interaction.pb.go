@@ -353,8 +353,8 @@ type Interaction struct {
 	ConflictPolicy ConflictPolicy `protobuf:"varint,16,opt,name=conflict_policy,json=conflictPolicy,proto3,enum=turngate.v1.ConflictPolicy" json:"conflict_policy,omitempty"`
 	// What an approval will cover. Only for approvals.
 	GrantScope GrantScope `protobuf:"varint,17,opt,name=grant_scope,json=grantScope,proto3,enum=turngate.v1.GrantScope" json:"grant_scope,omitempty"`
-	// True if the tool is built in or declared by the session; an undeclared one is settled by the broker if
-	// nobody can show it (rule D1).
+	// True if the tool is built in, or declared by the session or by the run's agent; an undeclared one is settled
+	// by the broker if nobody can show it (rule D1).
 	Declared bool `protobuf:"varint,18,opt,name=declared,proto3" json:"declared,omitempty"`
 	// Whom it was opened for, where known (a principal).
 	OpenedFor string `protobuf:"bytes,19,opt,name=opened_for,json=openedFor,proto3" json:"opened_for,omitempty"`

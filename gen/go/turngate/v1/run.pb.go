@@ -446,6 +446,9 @@ type Run struct {
 	SiblingRunIds []string `protobuf:"bytes,18,rep,name=sibling_run_ids,json=siblingRunIds,proto3" json:"sibling_run_ids,omitempty"`
 	// Whether it is on the selected branch. Filled by reads only.
 	OnSelectedBranch bool `protobuf:"varint,19,opt,name=on_selected_branch,json=onSelectedBranch,proto3" json:"on_selected_branch,omitempty"`
+	// The operator's policy that it was started with (rule R7), as `operator_policy_recorded` has it; empty: there
+	// was none. A copy or a retry has its origin's. Of today's policy only a `DENY` applies to it.
+	OperatorPolicyId string `protobuf:"bytes,20,opt,name=operator_policy_id,json=operatorPolicyId,proto3" json:"operator_policy_id,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -613,6 +616,13 @@ func (x *Run) GetOnSelectedBranch() bool {
 	return false
 }
 
+func (x *Run) GetOperatorPolicyId() string {
+	if x != nil {
+		return x.OperatorPolicyId
+	}
+	return ""
+}
+
 var File_turngate_v1_run_proto protoreflect.FileDescriptor
 
 const file_turngate_v1_run_proto_rawDesc = "" +
@@ -622,7 +632,7 @@ const file_turngate_v1_run_proto_rawDesc = "" +
 	"RunFailure\x125\n" +
 	"\x06reason\x18\x01 \x01(\x0e2\x1d.turngate.v1.RunFailureReasonR\x06reason\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12$\n" +
-	"\x0eretry_after_ms\x18\x03 \x01(\x03R\fretryAfterMs\"\xa0\x06\n" +
+	"\x0eretry_after_ms\x18\x03 \x01(\x03R\fretryAfterMs\"\xce\x06\n" +
 	"\x03Run\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1d\n" +
 	"\n" +
@@ -646,7 +656,8 @@ const file_turngate_v1_run_proto_rawDesc = "" +
 	"\rtrace_context\x18\x10 \x01(\v2\x19.turngate.v1.TraceContextR\ftraceContext\x12\x1a\n" +
 	"\bunplaced\x18\x11 \x01(\bR\bunplaced\x12&\n" +
 	"\x0fsibling_run_ids\x18\x12 \x03(\tR\rsiblingRunIds\x12,\n" +
-	"\x12on_selected_branch\x18\x13 \x01(\bR\x10onSelectedBranch*\xcb\x01\n" +
+	"\x12on_selected_branch\x18\x13 \x01(\bR\x10onSelectedBranch\x12,\n" +
+	"\x12operator_policy_id\x18\x14 \x01(\tR\x10operatorPolicyId*\xcb\x01\n" +
 	"\bRunState\x12\x19\n" +
 	"\x15RUN_STATE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11RUN_STATE_PENDING\x10\x01\x12\x15\n" +

@@ -366,7 +366,8 @@ type ExecuteStart struct {
 	Agent string `protobuf:"bytes,4,opt,name=agent,proto3" json:"agent,omitempty"`
 	// Tools that clients of the session can fulfil, beside the built-in ones.
 	ClientTools []*ClientTool `protobuf:"bytes,5,rep,name=client_tools,json=clientTools,proto3" json:"client_tools,omitempty"`
-	// The policy that the run was started with. The broker decides by it; runners may show it to an agent.
+	// The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+	// and by what the operator denies today; runners may show it to an agent.
 	ApprovalPolicy *ApprovalPolicy `protobuf:"bytes,6,opt,name=approval_policy,json=approvalPolicy,proto3" json:"approval_policy,omitempty"`
 	// The results of this turn, which the history shows beside their calls (rule X6).
 	TurnResults []*TurnResult `protobuf:"bytes,7,rep,name=turn_results,json=turnResults,proto3" json:"turn_results,omitempty"`
@@ -1330,7 +1331,13 @@ type RunnerRenderHint struct {
 	// The hint's own message id; empty: the broker mints one.
 	MessageId string `protobuf:"bytes,1,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
 	// The hint.
-	Hint          *RenderHint `protobuf:"bytes,2,opt,name=hint,proto3" json:"hint,omitempty"`
+	Hint *RenderHint `protobuf:"bytes,2,opt,name=hint,proto3" json:"hint,omitempty"`
+	// Set if the agent declares the tool. Its call then stays open for a client that can do it, as one of a tool
+	// that the session declares (rule D1), and is answered as this says: `output_schema_json`, `expires_after`,
+	// `on_expiry` and `conflict_policy`; the rest is left out, since call and hint have it. The broker keeps it with
+	// the call (rule R7). A session's declaration of the same name does not count then; built-in tools are always
+	// declared, and ignore it.
+	Declaration   *ClientTool `protobuf:"bytes,3,opt,name=declaration,proto3" json:"declaration,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1375,6 +1382,13 @@ func (x *RunnerRenderHint) GetMessageId() string {
 func (x *RunnerRenderHint) GetHint() *RenderHint {
 	if x != nil {
 		return x.Hint
+	}
+	return nil
+}
+
+func (x *RunnerRenderHint) GetDeclaration() *ClientTool {
+	if x != nil {
+		return x.Declaration
 	}
 	return nil
 }
@@ -2642,7 +2656,9 @@ type AgentTool struct {
 	// What the runner proposes it with; the call id is empty. Server tools only.
 	Traits *ProposedTool `protobuf:"bytes,5,opt,name=traits,proto3" json:"traits,omitempty"`
 	// The kind of its render hints. Client tools only.
-	Kind          string `protobuf:"bytes,6,opt,name=kind,proto3" json:"kind,omitempty"`
+	Kind string `protobuf:"bytes,6,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Set if the agent declares it, as in `RunnerRenderHint`. Client tools only.
+	Declaration   *ClientTool `protobuf:"bytes,7,opt,name=declaration,proto3" json:"declaration,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2717,6 +2733,13 @@ func (x *AgentTool) GetKind() string {
 		return x.Kind
 	}
 	return ""
+}
+
+func (x *AgentTool) GetDeclaration() *ClientTool {
+	if x != nil {
+		return x.Declaration
+	}
+	return nil
 }
 
 var File_turngate_v1_runner_proto protoreflect.FileDescriptor
@@ -2803,11 +2826,12 @@ const file_turngate_v1_runner_proto_rawDesc = "" +
 	"\amessage\x18\x01 \x01(\v2\x14.turngate.v1.MessageR\amessage\"7\n" +
 	"\x16RunnerMessageWithdrawn\x12\x1d\n" +
 	"\n" +
-	"message_id\x18\x01 \x01(\tR\tmessageId\"^\n" +
+	"message_id\x18\x01 \x01(\tR\tmessageId\"\x99\x01\n" +
 	"\x10RunnerRenderHint\x12\x1d\n" +
 	"\n" +
 	"message_id\x18\x01 \x01(\tR\tmessageId\x12+\n" +
-	"\x04hint\x18\x02 \x01(\v2\x17.turngate.v1.RenderHintR\x04hint\"@\n" +
+	"\x04hint\x18\x02 \x01(\v2\x17.turngate.v1.RenderHintR\x04hint\x129\n" +
+	"\vdeclaration\x18\x03 \x01(\v2\x17.turngate.v1.ClientToolR\vdeclaration\"@\n" +
 	"\rToolsProposed\x12/\n" +
 	"\x05tools\x18\x01 \x03(\v2\x19.turngate.v1.ProposedToolR\x05tools\"\x84\x03\n" +
 	"\fProposedTool\x12\x17\n" +
@@ -2885,14 +2909,15 @@ const file_turngate_v1_runner_proto_rawDesc = "" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12,\n" +
 	"\x05tools\x18\x03 \x03(\v2\x16.turngate.v1.AgentToolR\x05tools\x12%\n" +
 	"\x0ehistory_window\x18\x04 \x01(\x05R\rhistoryWindow\x12\x18\n" +
-	"\areplays\x18\x05 \x01(\bR\areplays\"\xeb\x01\n" +
+	"\areplays\x18\x05 \x01(\bR\areplays\"\xa6\x02\n" +
 	"\tAgentTool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12*\n" +
 	"\x11input_schema_json\x18\x03 \x01(\tR\x0finputSchemaJson\x125\n" +
 	"\bexecutor\x18\x04 \x01(\x0e2\x19.turngate.v1.ToolExecutorR\bexecutor\x121\n" +
 	"\x06traits\x18\x05 \x01(\v2\x19.turngate.v1.ProposedToolR\x06traits\x12\x12\n" +
-	"\x04kind\x18\x06 \x01(\tR\x04kind*\xae\x01\n" +
+	"\x04kind\x18\x06 \x01(\tR\x04kind\x129\n" +
+	"\vdeclaration\x18\a \x01(\v2\x17.turngate.v1.ClientToolR\vdeclaration*\xae\x01\n" +
 	"\aVerdict\x12\x17\n" +
 	"\x13VERDICT_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fVERDICT_GRANTED\x10\x01\x12\x0f\n" +
@@ -3018,42 +3043,44 @@ var file_turngate_v1_runner_proto_depIdxs = []int32{
 	23, // 30: turngate.v1.RunnerEvent.heartbeat:type_name -> turngate.v1.Heartbeat
 	44, // 31: turngate.v1.RunnerMessageCompleted.message:type_name -> turngate.v1.Message
 	48, // 32: turngate.v1.RunnerRenderHint.hint:type_name -> turngate.v1.RenderHint
-	17, // 33: turngate.v1.ToolsProposed.tools:type_name -> turngate.v1.ProposedTool
-	49, // 34: turngate.v1.ProposedTool.tool_permission:type_name -> turngate.v1.Permission
-	49, // 35: turngate.v1.ProposedTool.server_permission:type_name -> turngate.v1.Permission
-	50, // 36: turngate.v1.ProposedTool.grant_scope:type_name -> turngate.v1.GrantScope
-	45, // 37: turngate.v1.RunnerToolResult.result:type_name -> turngate.v1.ToolResult
-	17, // 38: turngate.v1.RunParked.waiting_tools:type_name -> turngate.v1.ProposedTool
-	51, // 39: turngate.v1.RunFailed.failure:type_name -> turngate.v1.RunFailure
-	25, // 40: turngate.v1.ExtractToolResultsRequest.messages:type_name -> turngate.v1.TranscriptMessage
-	29, // 41: turngate.v1.ExtractToolResultsRequest.replayed_calls:type_name -> turngate.v1.ReplayedCall
-	26, // 42: turngate.v1.TranscriptMessage.parts:type_name -> turngate.v1.TranscriptPart
-	52, // 43: turngate.v1.TranscriptPart.text:type_name -> turngate.v1.TextPart
-	27, // 44: turngate.v1.TranscriptPart.call:type_name -> turngate.v1.TranscriptCall
-	28, // 45: turngate.v1.TranscriptPart.result:type_name -> turngate.v1.TranscriptResult
-	39, // 46: turngate.v1.TranscriptPart.decision:type_name -> turngate.v1.ApprovalDecision
-	45, // 47: turngate.v1.TranscriptResult.result:type_name -> turngate.v1.ToolResult
-	31, // 48: turngate.v1.ExtractToolResultsResponse.results:type_name -> turngate.v1.ExtractedResult
-	39, // 49: turngate.v1.ExtractToolResultsResponse.decisions:type_name -> turngate.v1.ApprovalDecision
-	32, // 50: turngate.v1.ExtractToolResultsResponse.replay_matches:type_name -> turngate.v1.ReplayMatch
-	45, // 51: turngate.v1.ExtractedResult.result:type_name -> turngate.v1.ToolResult
-	1,  // 52: turngate.v1.ReplayMatch.outcome:type_name -> turngate.v1.ReplayOutcome
-	45, // 53: turngate.v1.ReplayMatch.result:type_name -> turngate.v1.ToolResult
-	35, // 54: turngate.v1.DescribeAgentsResponse.agents:type_name -> turngate.v1.AgentDescription
-	36, // 55: turngate.v1.AgentDescription.tools:type_name -> turngate.v1.AgentTool
-	53, // 56: turngate.v1.AgentTool.executor:type_name -> turngate.v1.ToolExecutor
-	17, // 57: turngate.v1.AgentTool.traits:type_name -> turngate.v1.ProposedTool
-	2,  // 58: turngate.v1.RunnerService.Execute:input_type -> turngate.v1.ExecuteRequest
-	24, // 59: turngate.v1.RunnerService.ExtractToolResults:input_type -> turngate.v1.ExtractToolResultsRequest
-	33, // 60: turngate.v1.RunnerService.DescribeAgents:input_type -> turngate.v1.DescribeAgentsRequest
-	10, // 61: turngate.v1.RunnerService.Execute:output_type -> turngate.v1.ExecuteResponse
-	30, // 62: turngate.v1.RunnerService.ExtractToolResults:output_type -> turngate.v1.ExtractToolResultsResponse
-	34, // 63: turngate.v1.RunnerService.DescribeAgents:output_type -> turngate.v1.DescribeAgentsResponse
-	61, // [61:64] is the sub-list for method output_type
-	58, // [58:61] is the sub-list for method input_type
-	58, // [58:58] is the sub-list for extension type_name
-	58, // [58:58] is the sub-list for extension extendee
-	0,  // [0:58] is the sub-list for field type_name
+	37, // 33: turngate.v1.RunnerRenderHint.declaration:type_name -> turngate.v1.ClientTool
+	17, // 34: turngate.v1.ToolsProposed.tools:type_name -> turngate.v1.ProposedTool
+	49, // 35: turngate.v1.ProposedTool.tool_permission:type_name -> turngate.v1.Permission
+	49, // 36: turngate.v1.ProposedTool.server_permission:type_name -> turngate.v1.Permission
+	50, // 37: turngate.v1.ProposedTool.grant_scope:type_name -> turngate.v1.GrantScope
+	45, // 38: turngate.v1.RunnerToolResult.result:type_name -> turngate.v1.ToolResult
+	17, // 39: turngate.v1.RunParked.waiting_tools:type_name -> turngate.v1.ProposedTool
+	51, // 40: turngate.v1.RunFailed.failure:type_name -> turngate.v1.RunFailure
+	25, // 41: turngate.v1.ExtractToolResultsRequest.messages:type_name -> turngate.v1.TranscriptMessage
+	29, // 42: turngate.v1.ExtractToolResultsRequest.replayed_calls:type_name -> turngate.v1.ReplayedCall
+	26, // 43: turngate.v1.TranscriptMessage.parts:type_name -> turngate.v1.TranscriptPart
+	52, // 44: turngate.v1.TranscriptPart.text:type_name -> turngate.v1.TextPart
+	27, // 45: turngate.v1.TranscriptPart.call:type_name -> turngate.v1.TranscriptCall
+	28, // 46: turngate.v1.TranscriptPart.result:type_name -> turngate.v1.TranscriptResult
+	39, // 47: turngate.v1.TranscriptPart.decision:type_name -> turngate.v1.ApprovalDecision
+	45, // 48: turngate.v1.TranscriptResult.result:type_name -> turngate.v1.ToolResult
+	31, // 49: turngate.v1.ExtractToolResultsResponse.results:type_name -> turngate.v1.ExtractedResult
+	39, // 50: turngate.v1.ExtractToolResultsResponse.decisions:type_name -> turngate.v1.ApprovalDecision
+	32, // 51: turngate.v1.ExtractToolResultsResponse.replay_matches:type_name -> turngate.v1.ReplayMatch
+	45, // 52: turngate.v1.ExtractedResult.result:type_name -> turngate.v1.ToolResult
+	1,  // 53: turngate.v1.ReplayMatch.outcome:type_name -> turngate.v1.ReplayOutcome
+	45, // 54: turngate.v1.ReplayMatch.result:type_name -> turngate.v1.ToolResult
+	35, // 55: turngate.v1.DescribeAgentsResponse.agents:type_name -> turngate.v1.AgentDescription
+	36, // 56: turngate.v1.AgentDescription.tools:type_name -> turngate.v1.AgentTool
+	53, // 57: turngate.v1.AgentTool.executor:type_name -> turngate.v1.ToolExecutor
+	17, // 58: turngate.v1.AgentTool.traits:type_name -> turngate.v1.ProposedTool
+	37, // 59: turngate.v1.AgentTool.declaration:type_name -> turngate.v1.ClientTool
+	2,  // 60: turngate.v1.RunnerService.Execute:input_type -> turngate.v1.ExecuteRequest
+	24, // 61: turngate.v1.RunnerService.ExtractToolResults:input_type -> turngate.v1.ExtractToolResultsRequest
+	33, // 62: turngate.v1.RunnerService.DescribeAgents:input_type -> turngate.v1.DescribeAgentsRequest
+	10, // 63: turngate.v1.RunnerService.Execute:output_type -> turngate.v1.ExecuteResponse
+	30, // 64: turngate.v1.RunnerService.ExtractToolResults:output_type -> turngate.v1.ExtractToolResultsResponse
+	34, // 65: turngate.v1.RunnerService.DescribeAgents:output_type -> turngate.v1.DescribeAgentsResponse
+	63, // [63:66] is the sub-list for method output_type
+	60, // [60:63] is the sub-list for method input_type
+	60, // [60:60] is the sub-list for extension type_name
+	60, // [60:60] is the sub-list for extension extendee
+	0,  // [0:60] is the sub-list for field type_name
 }
 
 func init() { file_turngate_v1_runner_proto_init() }

@@ -387,6 +387,62 @@ func (x *ApprovalPolicy) GetGrantScope() GrantScope {
 	return GrantScope_GRANT_SCOPE_UNSPECIFIED
 }
 
+// The policy that the operator has set for all sessions of a broker. It and the session's are judged as one (rule
+// A1): their rules together, of both defaults the stricter, of both scopes the stricter.
+type OperatorPolicy struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Names it. Made of what it says: the same policy has the same id at every broker.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// What it says.
+	Policy        *ApprovalPolicy `protobuf:"bytes,2,opt,name=policy,proto3" json:"policy,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OperatorPolicy) Reset() {
+	*x = OperatorPolicy{}
+	mi := &file_turngate_v1_session_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OperatorPolicy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OperatorPolicy) ProtoMessage() {}
+
+func (x *OperatorPolicy) ProtoReflect() protoreflect.Message {
+	mi := &file_turngate_v1_session_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OperatorPolicy.ProtoReflect.Descriptor instead.
+func (*OperatorPolicy) Descriptor() ([]byte, []int) {
+	return file_turngate_v1_session_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *OperatorPolicy) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *OperatorPolicy) GetPolicy() *ApprovalPolicy {
+	if x != nil {
+		return x.Policy
+	}
+	return nil
+}
+
 // A rule for some tools.
 type PolicyRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -400,7 +456,7 @@ type PolicyRule struct {
 
 func (x *PolicyRule) Reset() {
 	*x = PolicyRule{}
-	mi := &file_turngate_v1_session_proto_msgTypes[1]
+	mi := &file_turngate_v1_session_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -412,7 +468,7 @@ func (x *PolicyRule) String() string {
 func (*PolicyRule) ProtoMessage() {}
 
 func (x *PolicyRule) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_session_proto_msgTypes[1]
+	mi := &file_turngate_v1_session_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -425,7 +481,7 @@ func (x *PolicyRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyRule.ProtoReflect.Descriptor instead.
 func (*PolicyRule) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_session_proto_rawDescGZIP(), []int{1}
+	return file_turngate_v1_session_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *PolicyRule) GetPattern() string {
@@ -442,7 +498,7 @@ func (x *PolicyRule) GetPermission() Permission {
 	return Permission_PERMISSION_UNSPECIFIED
 }
 
-// A tool that clients of this session can fulfil.
+// A tool that clients can fulfil, as a session or an agent declares it.
 type ClientTool struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its name as the model sees it, at most 128 characters. Unique in the session; not a built-in one.
@@ -471,7 +527,7 @@ type ClientTool struct {
 
 func (x *ClientTool) Reset() {
 	*x = ClientTool{}
-	mi := &file_turngate_v1_session_proto_msgTypes[2]
+	mi := &file_turngate_v1_session_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -483,7 +539,7 @@ func (x *ClientTool) String() string {
 func (*ClientTool) ProtoMessage() {}
 
 func (x *ClientTool) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_session_proto_msgTypes[2]
+	mi := &file_turngate_v1_session_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -496,7 +552,7 @@ func (x *ClientTool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClientTool.ProtoReflect.Descriptor instead.
 func (*ClientTool) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_session_proto_rawDescGZIP(), []int{2}
+	return file_turngate_v1_session_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ClientTool) GetName() string {
@@ -605,7 +661,7 @@ type SessionConfig struct {
 
 func (x *SessionConfig) Reset() {
 	*x = SessionConfig{}
-	mi := &file_turngate_v1_session_proto_msgTypes[3]
+	mi := &file_turngate_v1_session_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -617,7 +673,7 @@ func (x *SessionConfig) String() string {
 func (*SessionConfig) ProtoMessage() {}
 
 func (x *SessionConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_session_proto_msgTypes[3]
+	mi := &file_turngate_v1_session_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -630,7 +686,7 @@ func (x *SessionConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionConfig.ProtoReflect.Descriptor instead.
 func (*SessionConfig) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_session_proto_rawDescGZIP(), []int{3}
+	return file_turngate_v1_session_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *SessionConfig) GetAgent() string {
@@ -757,7 +813,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_turngate_v1_session_proto_msgTypes[4]
+	mi := &file_turngate_v1_session_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -769,7 +825,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_session_proto_msgTypes[4]
+	mi := &file_turngate_v1_session_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -782,7 +838,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_session_proto_rawDescGZIP(), []int{4}
+	return file_turngate_v1_session_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Session) GetId() string {
@@ -898,7 +954,7 @@ type HeldMessage struct {
 
 func (x *HeldMessage) Reset() {
 	*x = HeldMessage{}
-	mi := &file_turngate_v1_session_proto_msgTypes[5]
+	mi := &file_turngate_v1_session_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -910,7 +966,7 @@ func (x *HeldMessage) String() string {
 func (*HeldMessage) ProtoMessage() {}
 
 func (x *HeldMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_session_proto_msgTypes[5]
+	mi := &file_turngate_v1_session_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -923,7 +979,7 @@ func (x *HeldMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldMessage.ProtoReflect.Descriptor instead.
 func (*HeldMessage) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_session_proto_rawDescGZIP(), []int{5}
+	return file_turngate_v1_session_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *HeldMessage) GetMessage() *Message {
@@ -1012,7 +1068,7 @@ type QueuePause struct {
 
 func (x *QueuePause) Reset() {
 	*x = QueuePause{}
-	mi := &file_turngate_v1_session_proto_msgTypes[6]
+	mi := &file_turngate_v1_session_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1024,7 +1080,7 @@ func (x *QueuePause) String() string {
 func (*QueuePause) ProtoMessage() {}
 
 func (x *QueuePause) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_session_proto_msgTypes[6]
+	mi := &file_turngate_v1_session_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1037,7 +1093,7 @@ func (x *QueuePause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePause.ProtoReflect.Descriptor instead.
 func (*QueuePause) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_session_proto_rawDescGZIP(), []int{6}
+	return file_turngate_v1_session_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *QueuePause) GetReason() QueuePauseReason {
@@ -1086,7 +1142,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_turngate_v1_session_proto_msgTypes[7]
+	mi := &file_turngate_v1_session_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1098,7 +1154,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_turngate_v1_session_proto_msgTypes[7]
+	mi := &file_turngate_v1_session_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1111,7 +1167,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_turngate_v1_session_proto_rawDescGZIP(), []int{7}
+	return file_turngate_v1_session_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Grant) GetId() string {
@@ -1179,7 +1235,10 @@ const file_turngate_v1_session_proto_rawDesc = "" +
 	"\x12default_permission\x18\x01 \x01(\x0e2\x17.turngate.v1.PermissionR\x11defaultPermission\x12-\n" +
 	"\x05rules\x18\x02 \x03(\v2\x17.turngate.v1.PolicyRuleR\x05rules\x128\n" +
 	"\vgrant_scope\x18\x03 \x01(\x0e2\x17.turngate.v1.GrantScopeR\n" +
-	"grantScope\"_\n" +
+	"grantScope\"U\n" +
+	"\x0eOperatorPolicy\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x123\n" +
+	"\x06policy\x18\x02 \x01(\v2\x1b.turngate.v1.ApprovalPolicyR\x06policy\"_\n" +
 	"\n" +
 	"PolicyRule\x12\x18\n" +
 	"\apattern\x18\x01 \x01(\tR\apattern\x127\n" +
@@ -1312,7 +1371,7 @@ func file_turngate_v1_session_proto_rawDescGZIP() []byte {
 }
 
 var file_turngate_v1_session_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_turngate_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_turngate_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_turngate_v1_session_proto_goTypes = []any{
 	(OnBusy)(0),                   // 0: turngate.v1.OnBusy
 	(Permission)(0),               // 1: turngate.v1.Permission
@@ -1320,56 +1379,58 @@ var file_turngate_v1_session_proto_goTypes = []any{
 	(QueuePauseReason)(0),         // 3: turngate.v1.QueuePauseReason
 	(NodeKind)(0),                 // 4: turngate.v1.NodeKind
 	(*ApprovalPolicy)(nil),        // 5: turngate.v1.ApprovalPolicy
-	(*PolicyRule)(nil),            // 6: turngate.v1.PolicyRule
-	(*ClientTool)(nil),            // 7: turngate.v1.ClientTool
-	(*SessionConfig)(nil),         // 8: turngate.v1.SessionConfig
-	(*Session)(nil),               // 9: turngate.v1.Session
-	(*HeldMessage)(nil),           // 10: turngate.v1.HeldMessage
-	(*QueuePause)(nil),            // 11: turngate.v1.QueuePause
-	(*Grant)(nil),                 // 12: turngate.v1.Grant
-	nil,                           // 13: turngate.v1.SessionConfig.LabelsEntry
-	(GrantScope)(0),               // 14: turngate.v1.GrantScope
-	(*durationpb.Duration)(nil),   // 15: google.protobuf.Duration
-	(ExpiryPolicy)(0),             // 16: turngate.v1.ExpiryPolicy
-	(ConflictPolicy)(0),           // 17: turngate.v1.ConflictPolicy
-	(*timestamppb.Timestamp)(nil), // 18: google.protobuf.Timestamp
-	(*Message)(nil),               // 19: turngate.v1.Message
-	(*TraceContext)(nil),          // 20: turngate.v1.TraceContext
+	(*OperatorPolicy)(nil),        // 6: turngate.v1.OperatorPolicy
+	(*PolicyRule)(nil),            // 7: turngate.v1.PolicyRule
+	(*ClientTool)(nil),            // 8: turngate.v1.ClientTool
+	(*SessionConfig)(nil),         // 9: turngate.v1.SessionConfig
+	(*Session)(nil),               // 10: turngate.v1.Session
+	(*HeldMessage)(nil),           // 11: turngate.v1.HeldMessage
+	(*QueuePause)(nil),            // 12: turngate.v1.QueuePause
+	(*Grant)(nil),                 // 13: turngate.v1.Grant
+	nil,                           // 14: turngate.v1.SessionConfig.LabelsEntry
+	(GrantScope)(0),               // 15: turngate.v1.GrantScope
+	(*durationpb.Duration)(nil),   // 16: google.protobuf.Duration
+	(ExpiryPolicy)(0),             // 17: turngate.v1.ExpiryPolicy
+	(ConflictPolicy)(0),           // 18: turngate.v1.ConflictPolicy
+	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
+	(*Message)(nil),               // 20: turngate.v1.Message
+	(*TraceContext)(nil),          // 21: turngate.v1.TraceContext
 }
 var file_turngate_v1_session_proto_depIdxs = []int32{
 	1,  // 0: turngate.v1.ApprovalPolicy.default_permission:type_name -> turngate.v1.Permission
-	6,  // 1: turngate.v1.ApprovalPolicy.rules:type_name -> turngate.v1.PolicyRule
-	14, // 2: turngate.v1.ApprovalPolicy.grant_scope:type_name -> turngate.v1.GrantScope
-	1,  // 3: turngate.v1.PolicyRule.permission:type_name -> turngate.v1.Permission
-	15, // 4: turngate.v1.ClientTool.expires_after:type_name -> google.protobuf.Duration
-	16, // 5: turngate.v1.ClientTool.on_expiry:type_name -> turngate.v1.ExpiryPolicy
-	17, // 6: turngate.v1.ClientTool.conflict_policy:type_name -> turngate.v1.ConflictPolicy
-	14, // 7: turngate.v1.ClientTool.grant_scope:type_name -> turngate.v1.GrantScope
-	7,  // 8: turngate.v1.SessionConfig.client_tools:type_name -> turngate.v1.ClientTool
-	5,  // 9: turngate.v1.SessionConfig.approval_policy:type_name -> turngate.v1.ApprovalPolicy
-	0,  // 10: turngate.v1.SessionConfig.on_busy:type_name -> turngate.v1.OnBusy
-	15, // 11: turngate.v1.SessionConfig.retention:type_name -> google.protobuf.Duration
-	13, // 12: turngate.v1.SessionConfig.labels:type_name -> turngate.v1.SessionConfig.LabelsEntry
-	15, // 13: turngate.v1.SessionConfig.interaction_expires_after:type_name -> google.protobuf.Duration
-	16, // 14: turngate.v1.SessionConfig.on_expiry:type_name -> turngate.v1.ExpiryPolicy
-	17, // 15: turngate.v1.SessionConfig.conflict_policy:type_name -> turngate.v1.ConflictPolicy
-	15, // 16: turngate.v1.SessionConfig.unclaimed_after:type_name -> google.protobuf.Duration
-	8,  // 17: turngate.v1.Session.config:type_name -> turngate.v1.SessionConfig
-	18, // 18: turngate.v1.Session.create_time:type_name -> google.protobuf.Timestamp
-	18, // 19: turngate.v1.Session.update_time:type_name -> google.protobuf.Timestamp
-	11, // 20: turngate.v1.Session.queue_pause:type_name -> turngate.v1.QueuePause
-	19, // 21: turngate.v1.HeldMessage.message:type_name -> turngate.v1.Message
-	2,  // 22: turngate.v1.HeldMessage.reason:type_name -> turngate.v1.HoldReason
-	18, // 23: turngate.v1.HeldMessage.create_time:type_name -> google.protobuf.Timestamp
-	20, // 24: turngate.v1.HeldMessage.trace_context:type_name -> turngate.v1.TraceContext
-	3,  // 25: turngate.v1.QueuePause.reason:type_name -> turngate.v1.QueuePauseReason
-	18, // 26: turngate.v1.QueuePause.create_time:type_name -> google.protobuf.Timestamp
-	18, // 27: turngate.v1.Grant.create_time:type_name -> google.protobuf.Timestamp
-	28, // [28:28] is the sub-list for method output_type
-	28, // [28:28] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	7,  // 1: turngate.v1.ApprovalPolicy.rules:type_name -> turngate.v1.PolicyRule
+	15, // 2: turngate.v1.ApprovalPolicy.grant_scope:type_name -> turngate.v1.GrantScope
+	5,  // 3: turngate.v1.OperatorPolicy.policy:type_name -> turngate.v1.ApprovalPolicy
+	1,  // 4: turngate.v1.PolicyRule.permission:type_name -> turngate.v1.Permission
+	16, // 5: turngate.v1.ClientTool.expires_after:type_name -> google.protobuf.Duration
+	17, // 6: turngate.v1.ClientTool.on_expiry:type_name -> turngate.v1.ExpiryPolicy
+	18, // 7: turngate.v1.ClientTool.conflict_policy:type_name -> turngate.v1.ConflictPolicy
+	15, // 8: turngate.v1.ClientTool.grant_scope:type_name -> turngate.v1.GrantScope
+	8,  // 9: turngate.v1.SessionConfig.client_tools:type_name -> turngate.v1.ClientTool
+	5,  // 10: turngate.v1.SessionConfig.approval_policy:type_name -> turngate.v1.ApprovalPolicy
+	0,  // 11: turngate.v1.SessionConfig.on_busy:type_name -> turngate.v1.OnBusy
+	16, // 12: turngate.v1.SessionConfig.retention:type_name -> google.protobuf.Duration
+	14, // 13: turngate.v1.SessionConfig.labels:type_name -> turngate.v1.SessionConfig.LabelsEntry
+	16, // 14: turngate.v1.SessionConfig.interaction_expires_after:type_name -> google.protobuf.Duration
+	17, // 15: turngate.v1.SessionConfig.on_expiry:type_name -> turngate.v1.ExpiryPolicy
+	18, // 16: turngate.v1.SessionConfig.conflict_policy:type_name -> turngate.v1.ConflictPolicy
+	16, // 17: turngate.v1.SessionConfig.unclaimed_after:type_name -> google.protobuf.Duration
+	9,  // 18: turngate.v1.Session.config:type_name -> turngate.v1.SessionConfig
+	19, // 19: turngate.v1.Session.create_time:type_name -> google.protobuf.Timestamp
+	19, // 20: turngate.v1.Session.update_time:type_name -> google.protobuf.Timestamp
+	12, // 21: turngate.v1.Session.queue_pause:type_name -> turngate.v1.QueuePause
+	20, // 22: turngate.v1.HeldMessage.message:type_name -> turngate.v1.Message
+	2,  // 23: turngate.v1.HeldMessage.reason:type_name -> turngate.v1.HoldReason
+	19, // 24: turngate.v1.HeldMessage.create_time:type_name -> google.protobuf.Timestamp
+	21, // 25: turngate.v1.HeldMessage.trace_context:type_name -> turngate.v1.TraceContext
+	3,  // 26: turngate.v1.QueuePause.reason:type_name -> turngate.v1.QueuePauseReason
+	19, // 27: turngate.v1.QueuePause.create_time:type_name -> google.protobuf.Timestamp
+	19, // 28: turngate.v1.Grant.create_time:type_name -> google.protobuf.Timestamp
+	29, // [29:29] is the sub-list for method output_type
+	29, // [29:29] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_turngate_v1_session_proto_init() }
@@ -1385,7 +1446,7 @@ func file_turngate_v1_session_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_turngate_v1_session_proto_rawDesc), len(file_turngate_v1_session_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   9,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -2157,10 +2157,15 @@ class GetServerInfoResponse(_message.Message):
     AUTHENTICATION_FIELD_NUMBER: _builtins.int
     SERVER_TIME_FIELD_NUMBER: _builtins.int
     NOT_IMPLEMENTED_FIELD_NUMBER: _builtins.int
+    OPERATOR_POLICY_ID_FIELD_NUMBER: _builtins.int
     version: _builtins.str
     """The version of the service."""
     authentication: _builtins.str
     """How callers are known: `none` (loopback only), `token`, `certificate`."""
+    operator_policy_id: _builtins.str
+    """The operator's policy that this broker judges by today; empty: none. Brokers that have all read the same
+    policy tell the same id.
+    """
     @_builtins.property
     def limits(self) -> _containers.RepeatedCompositeFieldContainer[Global___Limit]:
         """The limits and settings in force (rule E3)."""
@@ -2186,10 +2191,11 @@ class GetServerInfoResponse(_message.Message):
         authentication: _builtins.str = ...,
         server_time: _timestamp_pb2.Timestamp | None = ...,
         not_implemented: _abc.Iterable[_builtins.str] | None = ...,
+        operator_policy_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["server_time", b"server_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["authentication", b"authentication", "built_in_client_tools", b"built_in_client_tools", "limits", b"limits", "not_implemented", b"not_implemented", "server_time", b"server_time", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["authentication", b"authentication", "built_in_client_tools", b"built_in_client_tools", "limits", b"limits", "not_implemented", b"not_implemented", "operator_policy_id", b"operator_policy_id", "server_time", b"server_time", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

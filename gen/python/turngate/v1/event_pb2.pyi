@@ -117,6 +117,7 @@ class SessionEvent(_message.Message):
     SESSION_DELETED_FIELD_NUMBER: _builtins.int
     HOLD_CHANGED_FIELD_NUMBER: _builtins.int
     SESSION_IMPORTED_FIELD_NUMBER: _builtins.int
+    OPERATOR_POLICY_RECORDED_FIELD_NUMBER: _builtins.int
     position: _builtins.int
     """Its place in the log: rises from entry to entry. For ordering and to tell repetitions; deltas that were
     compacted or left out leave gaps. A watch is resumed by the frame's cursor.
@@ -231,6 +232,10 @@ class SessionEvent(_message.Message):
     def session_imported(self) -> Global___SessionImported:
         """The session was imported: what comes before is history."""
 
+    @_builtins.property
+    def operator_policy_recorded(self) -> Global___OperatorPolicyRecorded:
+        """A policy of the operator that runs name by its id."""
+
     def __init__(
         self,
         *,
@@ -264,12 +269,13 @@ class SessionEvent(_message.Message):
         session_deleted: Global___SessionDeleted | None = ...,
         hold_changed: Global___HoldChanged | None = ...,
         session_imported: Global___SessionImported | None = ...,
+        operator_policy_recorded: Global___OperatorPolicyRecorded | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answer_added", b"answer_added", "branch_selected", b"branch_selected", "create_time", b"create_time", "event", b"event", "grant_revoked", b"grant_revoked", "held_message_removed", b"held_message_removed", "hold_changed", b"hold_changed", "interaction_closed", b"interaction_closed", "interaction_opened", b"interaction_opened", "message_completed", b"message_completed", "message_held", b"message_held", "message_started", b"message_started", "message_withdrawn", b"message_withdrawn", "notice_added", b"notice_added", "prompt_added", b"prompt_added", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "render_hint_added", b"render_hint_added", "run_created", b"run_created", "run_state_changed", b"run_state_changed", "session_created", b"session_created", "session_deleted", b"session_deleted", "session_imported", b"session_imported", "text_delta", b"text_delta", "tool_call_delta", b"tool_call_delta", "tool_result_added", b"tool_result_added", "tool_started", b"tool_started"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer_added", b"answer_added", "branch_selected", b"branch_selected", "create_time", b"create_time", "event", b"event", "grant_revoked", b"grant_revoked", "held_message_removed", b"held_message_removed", "hold_changed", b"hold_changed", "interaction_closed", b"interaction_closed", "interaction_opened", b"interaction_opened", "message_completed", b"message_completed", "message_held", b"message_held", "message_started", b"message_started", "message_withdrawn", b"message_withdrawn", "notice_added", b"notice_added", "operator_policy_recorded", b"operator_policy_recorded", "prompt_added", b"prompt_added", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "render_hint_added", b"render_hint_added", "run_created", b"run_created", "run_state_changed", b"run_state_changed", "session_created", b"session_created", "session_deleted", b"session_deleted", "session_imported", b"session_imported", "text_delta", b"text_delta", "tool_call_delta", b"tool_call_delta", "tool_result_added", b"tool_result_added", "tool_started", b"tool_started"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["actor", b"actor", "actor_kind", b"actor_kind", "answer_added", b"answer_added", "branch_selected", b"branch_selected", "create_time", b"create_time", "event", b"event", "grant_revoked", b"grant_revoked", "held_message_removed", b"held_message_removed", "hold_changed", b"hold_changed", "interaction_closed", b"interaction_closed", "interaction_opened", b"interaction_opened", "message_completed", b"message_completed", "message_held", b"message_held", "message_started", b"message_started", "message_withdrawn", b"message_withdrawn", "notice_added", b"notice_added", "position", b"position", "prompt_added", b"prompt_added", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "render_hint_added", b"render_hint_added", "run_created", b"run_created", "run_state_changed", b"run_state_changed", "session_created", b"session_created", "session_deleted", b"session_deleted", "session_imported", b"session_imported", "tenant_id", b"tenant_id", "text_delta", b"text_delta", "tool_call_delta", b"tool_call_delta", "tool_result_added", b"tool_result_added", "tool_started", b"tool_started"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actor", b"actor", "actor_kind", b"actor_kind", "answer_added", b"answer_added", "branch_selected", b"branch_selected", "create_time", b"create_time", "event", b"event", "grant_revoked", b"grant_revoked", "held_message_removed", b"held_message_removed", "hold_changed", b"hold_changed", "interaction_closed", b"interaction_closed", "interaction_opened", b"interaction_opened", "message_completed", b"message_completed", "message_held", b"message_held", "message_started", b"message_started", "message_withdrawn", b"message_withdrawn", "notice_added", b"notice_added", "operator_policy_recorded", b"operator_policy_recorded", "position", b"position", "prompt_added", b"prompt_added", "queue_paused", b"queue_paused", "queue_resumed", b"queue_resumed", "render_hint_added", b"render_hint_added", "run_created", b"run_created", "run_state_changed", b"run_state_changed", "session_created", b"session_created", "session_deleted", b"session_deleted", "session_imported", b"session_imported", "tenant_id", b"tenant_id", "text_delta", b"text_delta", "tool_call_delta", b"tool_call_delta", "tool_result_added", b"tool_result_added", "tool_started", b"tool_started"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["session_created", "prompt_added", "message_held", "held_message_removed", "queue_paused", "queue_resumed", "branch_selected", "run_created", "run_state_changed", "message_started", "text_delta", "tool_call_delta", "message_completed", "message_withdrawn", "render_hint_added", "tool_started", "tool_result_added", "interaction_opened", "answer_added", "interaction_closed", "notice_added", "grant_revoked", "session_deleted", "hold_changed", "session_imported"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["session_created", "prompt_added", "message_held", "held_message_removed", "queue_paused", "queue_resumed", "branch_selected", "run_created", "run_state_changed", "message_started", "text_delta", "tool_call_delta", "message_completed", "message_withdrawn", "render_hint_added", "tool_started", "tool_result_added", "interaction_opened", "answer_added", "interaction_closed", "notice_added", "grant_revoked", "session_deleted", "hold_changed", "session_imported", "operator_policy_recorded"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
@@ -803,6 +809,7 @@ class RenderHintAdded(_message.Message):
     MESSAGE_ID_FIELD_NUMBER: _builtins.int
     RUN_ID_FIELD_NUMBER: _builtins.int
     HINT_FIELD_NUMBER: _builtins.int
+    DECLARATION_FIELD_NUMBER: _builtins.int
     message_id: _builtins.str
     """The hint's own message id."""
     run_id: _builtins.str
@@ -811,16 +818,23 @@ class RenderHintAdded(_message.Message):
     def hint(self) -> _message_pb2.RenderHint:
         """The hint."""
 
+    @_builtins.property
+    def declaration(self) -> _session_pb2.ClientTool:
+        """Set if the run's agent has declared the tool: how its calls are answered. Kept with the call (rule R7); only
+        output schema, expiry and conflict policy are in it. Of several for one call the first counts.
+        """
+
     def __init__(
         self,
         *,
         message_id: _builtins.str = ...,
         run_id: _builtins.str = ...,
         hint: _message_pb2.RenderHint | None = ...,
+        declaration: _session_pb2.ClientTool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["hint", b"hint"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["declaration", b"declaration", "hint", b"hint"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["hint", b"hint", "message_id", b"message_id", "run_id", b"run_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["declaration", b"declaration", "hint", b"hint", "message_id", b"message_id", "run_id", b"run_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1067,6 +1081,32 @@ class SessionImported(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SessionImported: _TypeAlias = SessionImported  # noqa: Y015
+
+@_typing.final
+class OperatorPolicyRecorded(_message.Message):
+    """A policy of the operator. Once a session, before the first run that is started with it: later runs name it by
+    its id in `Run.operator_policy_id` (rule R7).
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPERATOR_POLICY_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def operator_policy(self) -> _session_pb2.OperatorPolicy:
+        """The policy."""
+
+    def __init__(
+        self,
+        *,
+        operator_policy: _session_pb2.OperatorPolicy | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["operator_policy", b"operator_policy"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["operator_policy", b"operator_policy"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OperatorPolicyRecorded: _TypeAlias = OperatorPolicyRecorded  # noqa: Y015
 
 @_typing.final
 class SessionDeleted(_message.Message):

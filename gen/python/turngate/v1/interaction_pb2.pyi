@@ -226,8 +226,8 @@ class Interaction(_message.Message):
     grant_scope: _message_pb2.GrantScope.ValueType
     """What an approval will cover. Only for approvals."""
     declared: _builtins.bool
-    """True if the tool is built in or declared by the session; an undeclared one is settled by the broker if
-    nobody can show it (rule D1).
+    """True if the tool is built in, or declared by the session or by the run's agent; an undeclared one is settled
+    by the broker if nobody can show it (rule D1).
     """
     opened_for: _builtins.str
     """Whom it was opened for, where known (a principal)."""

@@ -278,6 +278,7 @@ class Run(_message.Message):
     UNPLACED_FIELD_NUMBER: _builtins.int
     SIBLING_RUN_IDS_FIELD_NUMBER: _builtins.int
     ON_SELECTED_BRANCH_FIELD_NUMBER: _builtins.int
+    OPERATOR_POLICY_ID_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Unique in its session."""
     session_id: _builtins.str
@@ -302,6 +303,10 @@ class Run(_message.Message):
     """True while no runner could be found for longer than `unplaced_after` (rule S2)."""
     on_selected_branch: _builtins.bool
     """Whether it is on the selected branch. Filled by reads only."""
+    operator_policy_id: _builtins.str
+    """The operator's policy that it was started with (rule R7), as `operator_policy_recorded` has it; empty: there
+    was none. A copy or a retry has its origin's. Of today's policy only a `DENY` applies to it.
+    """
     @_builtins.property
     def waits_for_interaction_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The open interactions that it waits for, in call order."""
@@ -352,10 +357,11 @@ class Run(_message.Message):
         unplaced: _builtins.bool = ...,
         sibling_run_ids: _abc.Iterable[_builtins.str] | None = ...,
         on_selected_branch: _builtins.bool = ...,
+        operator_policy_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "failure", b"failure", "trace_context", b"trace_context", "update_time", b"update_time", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "attempt", b"attempt", "cause", b"cause", "create_time", b"create_time", "failure", b"failure", "id", b"id", "on_selected_branch", b"on_selected_branch", "origin_run_id", b"origin_run_id", "prompt_id", b"prompt_id", "session_id", b"session_id", "sibling_run_ids", b"sibling_run_ids", "state", b"state", "superseded_by_run_id", b"superseded_by_run_id", "supersedes_run_id", b"supersedes_run_id", "trace_context", b"trace_context", "unplaced", b"unplaced", "update_time", b"update_time", "usage", b"usage", "waits_for_interaction_ids", b"waits_for_interaction_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "attempt", b"attempt", "cause", b"cause", "create_time", b"create_time", "failure", b"failure", "id", b"id", "on_selected_branch", b"on_selected_branch", "operator_policy_id", b"operator_policy_id", "origin_run_id", b"origin_run_id", "prompt_id", b"prompt_id", "session_id", b"session_id", "sibling_run_ids", b"sibling_run_ids", "state", b"state", "superseded_by_run_id", b"superseded_by_run_id", "supersedes_run_id", b"supersedes_run_id", "trace_context", b"trace_context", "unplaced", b"unplaced", "update_time", b"update_time", "usage", b"usage", "waits_for_interaction_ids", b"waits_for_interaction_ids"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

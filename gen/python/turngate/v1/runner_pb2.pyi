@@ -255,7 +255,9 @@ class ExecuteStart(_message.Message):
 
     @_builtins.property
     def approval_policy(self) -> _session_pb2.ApprovalPolicy:
-        """The policy that the run was started with. The broker decides by it; runners may show it to an agent."""
+        """The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+        and by what the operator denies today; runners may show it to an agent.
+        """
 
     @_builtins.property
     def turn_results(self) -> _containers.RepeatedCompositeFieldContainer[Global___TurnResult]:
@@ -662,21 +664,32 @@ class RunnerRenderHint(_message.Message):
 
     MESSAGE_ID_FIELD_NUMBER: _builtins.int
     HINT_FIELD_NUMBER: _builtins.int
+    DECLARATION_FIELD_NUMBER: _builtins.int
     message_id: _builtins.str
     """The hint's own message id; empty: the broker mints one."""
     @_builtins.property
     def hint(self) -> _message_pb2.RenderHint:
         """The hint."""
 
+    @_builtins.property
+    def declaration(self) -> _session_pb2.ClientTool:
+        """Set if the agent declares the tool. Its call then stays open for a client that can do it, as one of a tool
+        that the session declares (rule D1), and is answered as this says: `output_schema_json`, `expires_after`,
+        `on_expiry` and `conflict_policy`; the rest is left out, since call and hint have it. The broker keeps it with
+        the call (rule R7). A session's declaration of the same name does not count then; built-in tools are always
+        declared, and ignore it.
+        """
+
     def __init__(
         self,
         *,
         message_id: _builtins.str = ...,
         hint: _message_pb2.RenderHint | None = ...,
+        declaration: _session_pb2.ClientTool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["hint", b"hint"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["declaration", b"declaration", "hint", b"hint"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["hint", b"hint", "message_id", b"message_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["declaration", b"declaration", "hint", b"hint", "message_id", b"message_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1304,6 +1317,7 @@ class AgentTool(_message.Message):
     EXECUTOR_FIELD_NUMBER: _builtins.int
     TRAITS_FIELD_NUMBER: _builtins.int
     KIND_FIELD_NUMBER: _builtins.int
+    DECLARATION_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name."""
     description: _builtins.str
@@ -1318,6 +1332,10 @@ class AgentTool(_message.Message):
     def traits(self) -> Global___ProposedTool:
         """What the runner proposes it with; the call id is empty. Server tools only."""
 
+    @_builtins.property
+    def declaration(self) -> _session_pb2.ClientTool:
+        """Set if the agent declares it, as in `RunnerRenderHint`. Client tools only."""
+
     def __init__(
         self,
         *,
@@ -1327,10 +1345,11 @@ class AgentTool(_message.Message):
         executor: _message_pb2.ToolExecutor.ValueType = ...,
         traits: Global___ProposedTool | None = ...,
         kind: _builtins.str = ...,
+        declaration: _session_pb2.ClientTool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["traits", b"traits"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["declaration", b"declaration", "traits", b"traits"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "executor", b"executor", "input_schema_json", b"input_schema_json", "kind", b"kind", "name", b"name", "traits", b"traits"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["declaration", b"declaration", "description", b"description", "executor", b"executor", "input_schema_json", b"input_schema_json", "kind", b"kind", "name", b"name", "traits", b"traits"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

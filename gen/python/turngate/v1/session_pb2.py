@@ -28,7 +28,7 @@ from turngate.v1 import interaction_pb2 as turngate_dot_v1_dot_interaction__pb2
 from turngate.v1 import message_pb2 as turngate_dot_v1_dot_message__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19turngate/v1/session.proto\x12\x0bturngate.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dturngate/v1/interaction.proto\x1a\x19turngate/v1/message.proto\"\x9b\x01\n\x0e\x41pprovalPolicy\x12\x33\n\x12\x64\x65\x66\x61ult_permission\x18\x01 \x01(\x0e\x32\x17.turngate.v1.Permission\x12&\n\x05rules\x18\x02 \x03(\x0b\x32\x17.turngate.v1.PolicyRule\x12,\n\x0bgrant_scope\x18\x03 \x01(\x0e\x32\x17.turngate.v1.GrantScope\"J\n\nPolicyRule\x12\x0f\n\x07pattern\x18\x01 \x01(\t\x12+\n\npermission\x18\x02 \x01(\x0e\x32\x17.turngate.v1.Permission\"\xcd\x02\n\nClientTool\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x19\n\x11input_schema_json\x18\x03 \x01(\t\x12\x0c\n\x04kind\x18\x04 \x01(\t\x12\x13\n\x0bparams_json\x18\x05 \x01(\t\x12\x1a\n\x12output_schema_json\x18\x06 \x01(\t\x12\x30\n\rexpires_after\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12,\n\ton_expiry\x18\x08 \x01(\x0e\x32\x19.turngate.v1.ExpiryPolicy\x12\x34\n\x0f\x63onflict_policy\x18\t \x01(\x0e\x32\x1b.turngate.v1.ConflictPolicy\x12,\n\x0bgrant_scope\x18\n \x01(\x0e\x32\x17.turngate.v1.GrantScope\"\xd8\x04\n\rSessionConfig\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12-\n\x0c\x63lient_tools\x18\x02 \x03(\x0b\x32\x17.turngate.v1.ClientTool\x12\x34\n\x0f\x61pproval_policy\x18\x03 \x01(\x0b\x32\x1b.turngate.v1.ApprovalPolicy\x12$\n\x07on_busy\x18\x04 \x01(\x0e\x32\x13.turngate.v1.OnBusy\x12,\n\tretention\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x36\n\x06labels\x18\x06 \x03(\x0b\x32&.turngate.v1.SessionConfig.LabelsEntry\x12<\n\x19interaction_expires_after\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12,\n\ton_expiry\x18\x08 \x01(\x0e\x32\x19.turngate.v1.ExpiryPolicy\x12\x34\n\x0f\x63onflict_policy\x18\t \x01(\x0e\x32\x1b.turngate.v1.ConflictPolicy\x12\x32\n\x0funclaimed_after\x18\n \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x18\n\x10interaction_link\x18\x0b \x01(\t\x12\r\n\x05title\x18\x0c \x01(\t\x12\x19\n\x11\x65xpire_while_open\x18\r \x01(\x08\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xf9\x02\n\x07Session\x12\n\n\x02id\x18\x01 \x01(\t\x12\x11\n\ttenant_id\x18\x02 \x01(\t\x12\r\n\x05owner\x18\x03 \x01(\t\x12\x14\n\x0cparticipants\x18\x04 \x03(\t\x12*\n\x06\x63onfig\x18\x05 \x01(\x0b\x32\x1a.turngate.v1.SessionConfig\x12/\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x18\n\x10selected_node_id\x18\x08 \x01(\t\x12\x1e\n\x16open_interaction_count\x18\t \x01(\x05\x12\x1a\n\x12held_message_count\x18\n \x01(\x05\x12\x18\n\x10\x61\x63tive_run_count\x18\x0b \x01(\x05\x12,\n\x0bqueue_pause\x18\x0c \x01(\x0b\x32\x17.turngate.v1.QueuePause\"\xda\x02\n\x0bHeldMessage\x12%\n\x07message\x18\x01 \x01(\x0b\x32\x14.turngate.v1.Message\x12\'\n\x06reason\x18\x02 \x01(\x0e\x32\x17.turngate.v1.HoldReason\x12\x18\n\x10waits_for_run_id\x18\x03 \x01(\t\x12!\n\x19waits_for_interaction_ids\x18\x04 \x03(\t\x12\x16\n\x0e\x62ranch_node_id\x18\x05 \x01(\t\x12\x14\n\x0c\x62ranch_named\x18\x06 \x01(\x08\x12\x14\n\x0cinterrupting\x18\x07 \x01(\x08\x12/\n\x0b\x63reate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\rtrace_context\x18\t \x01(\x0b\x32\x19.turngate.v1.TraceContext\x12\x17\n\x0f\x65\x64its_prompt_id\x18\n \x01(\t\"|\n\nQueuePause\x12-\n\x06reason\x18\x01 \x01(\x0e\x32\x1d.turngate.v1.QueuePauseReason\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12/\n\x0b\x63reate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xba\x01\n\x05Grant\x12\n\n\x02id\x18\x01 \x01(\t\x12\x11\n\ttool_name\x18\x02 \x01(\t\x12\x13\n\x0btool_origin\x18\x03 \x01(\t\x12\r\n\x05\x61gent\x18\x04 \x01(\t\x12\x16\n\x0e\x61rguments_json\x18\x05 \x01(\t\x12\x12\n\ngranted_by\x18\x06 \x01(\t\x12/\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\teffective\x18\x08 \x01(\x08*^\n\x06OnBusy\x12\x17\n\x13ON_BUSY_UNSPECIFIED\x10\x00\x12\x10\n\x0cON_BUSY_HOLD\x10\x01\x12\x12\n\x0eON_BUSY_REJECT\x10\x02\x12\x15\n\x11ON_BUSY_INTERRUPT\x10\x03*\x83\x01\n\nPermission\x12\x1a\n\x16PERMISSION_UNSPECIFIED\x10\x00\x12\x14\n\x10PERMISSION_ALLOW\x10\x01\x12\x12\n\x0ePERMISSION_ASK\x10\x02\x12\x13\n\x0fPERMISSION_DENY\x10\x03\x12\x1a\n\x16PERMISSION_ALLOW_READS\x10\x04*\xc9\x01\n\nHoldReason\x12\x1b\n\x17HOLD_REASON_UNSPECIFIED\x10\x00\x12\x1a\n\x16HOLD_REASON_RUN_ACTIVE\x10\x01\x12 \n\x1cHOLD_REASON_INTERACTION_OPEN\x10\x02\x12\x1d\n\x19HOLD_REASON_QUEUED_BEHIND\x10\x03\x12#\n\x1fHOLD_REASON_BRANCH_NOT_SELECTED\x10\x04\x12\x1c\n\x18HOLD_REASON_QUEUE_PAUSED\x10\x05*\x9a\x01\n\x10QueuePauseReason\x12\"\n\x1eQUEUE_PAUSE_REASON_UNSPECIFIED\x10\x00\x12\x1f\n\x1bQUEUE_PAUSE_REASON_FAILURES\x10\x01\x12 \n\x1cQUEUE_PAUSE_REASON_CANCELLED\x10\x02\x12\x1f\n\x1bQUEUE_PAUSE_REASON_IMPORTED\x10\x03*k\n\x08NodeKind\x12\x19\n\x15NODE_KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10NODE_KIND_PROMPT\x10\x01\x12\x11\n\rNODE_KIND_RUN\x10\x02\x12\x1b\n\x17NODE_KIND_FIRST_MESSAGE\x10\x03\x42O\n\x0f\x64\x65v.turngate.v1P\x01Z:github.com/turngate/turngate/gen/go/turngate/v1;turngatev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19turngate/v1/session.proto\x12\x0bturngate.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dturngate/v1/interaction.proto\x1a\x19turngate/v1/message.proto\"\x9b\x01\n\x0e\x41pprovalPolicy\x12\x33\n\x12\x64\x65\x66\x61ult_permission\x18\x01 \x01(\x0e\x32\x17.turngate.v1.Permission\x12&\n\x05rules\x18\x02 \x03(\x0b\x32\x17.turngate.v1.PolicyRule\x12,\n\x0bgrant_scope\x18\x03 \x01(\x0e\x32\x17.turngate.v1.GrantScope\"I\n\x0eOperatorPolicy\x12\n\n\x02id\x18\x01 \x01(\t\x12+\n\x06policy\x18\x02 \x01(\x0b\x32\x1b.turngate.v1.ApprovalPolicy\"J\n\nPolicyRule\x12\x0f\n\x07pattern\x18\x01 \x01(\t\x12+\n\npermission\x18\x02 \x01(\x0e\x32\x17.turngate.v1.Permission\"\xcd\x02\n\nClientTool\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x19\n\x11input_schema_json\x18\x03 \x01(\t\x12\x0c\n\x04kind\x18\x04 \x01(\t\x12\x13\n\x0bparams_json\x18\x05 \x01(\t\x12\x1a\n\x12output_schema_json\x18\x06 \x01(\t\x12\x30\n\rexpires_after\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12,\n\ton_expiry\x18\x08 \x01(\x0e\x32\x19.turngate.v1.ExpiryPolicy\x12\x34\n\x0f\x63onflict_policy\x18\t \x01(\x0e\x32\x1b.turngate.v1.ConflictPolicy\x12,\n\x0bgrant_scope\x18\n \x01(\x0e\x32\x17.turngate.v1.GrantScope\"\xd8\x04\n\rSessionConfig\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12-\n\x0c\x63lient_tools\x18\x02 \x03(\x0b\x32\x17.turngate.v1.ClientTool\x12\x34\n\x0f\x61pproval_policy\x18\x03 \x01(\x0b\x32\x1b.turngate.v1.ApprovalPolicy\x12$\n\x07on_busy\x18\x04 \x01(\x0e\x32\x13.turngate.v1.OnBusy\x12,\n\tretention\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x36\n\x06labels\x18\x06 \x03(\x0b\x32&.turngate.v1.SessionConfig.LabelsEntry\x12<\n\x19interaction_expires_after\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12,\n\ton_expiry\x18\x08 \x01(\x0e\x32\x19.turngate.v1.ExpiryPolicy\x12\x34\n\x0f\x63onflict_policy\x18\t \x01(\x0e\x32\x1b.turngate.v1.ConflictPolicy\x12\x32\n\x0funclaimed_after\x18\n \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x18\n\x10interaction_link\x18\x0b \x01(\t\x12\r\n\x05title\x18\x0c \x01(\t\x12\x19\n\x11\x65xpire_while_open\x18\r \x01(\x08\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xf9\x02\n\x07Session\x12\n\n\x02id\x18\x01 \x01(\t\x12\x11\n\ttenant_id\x18\x02 \x01(\t\x12\r\n\x05owner\x18\x03 \x01(\t\x12\x14\n\x0cparticipants\x18\x04 \x03(\t\x12*\n\x06\x63onfig\x18\x05 \x01(\x0b\x32\x1a.turngate.v1.SessionConfig\x12/\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x18\n\x10selected_node_id\x18\x08 \x01(\t\x12\x1e\n\x16open_interaction_count\x18\t \x01(\x05\x12\x1a\n\x12held_message_count\x18\n \x01(\x05\x12\x18\n\x10\x61\x63tive_run_count\x18\x0b \x01(\x05\x12,\n\x0bqueue_pause\x18\x0c \x01(\x0b\x32\x17.turngate.v1.QueuePause\"\xda\x02\n\x0bHeldMessage\x12%\n\x07message\x18\x01 \x01(\x0b\x32\x14.turngate.v1.Message\x12\'\n\x06reason\x18\x02 \x01(\x0e\x32\x17.turngate.v1.HoldReason\x12\x18\n\x10waits_for_run_id\x18\x03 \x01(\t\x12!\n\x19waits_for_interaction_ids\x18\x04 \x03(\t\x12\x16\n\x0e\x62ranch_node_id\x18\x05 \x01(\t\x12\x14\n\x0c\x62ranch_named\x18\x06 \x01(\x08\x12\x14\n\x0cinterrupting\x18\x07 \x01(\x08\x12/\n\x0b\x63reate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\rtrace_context\x18\t \x01(\x0b\x32\x19.turngate.v1.TraceContext\x12\x17\n\x0f\x65\x64its_prompt_id\x18\n \x01(\t\"|\n\nQueuePause\x12-\n\x06reason\x18\x01 \x01(\x0e\x32\x1d.turngate.v1.QueuePauseReason\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12/\n\x0b\x63reate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xba\x01\n\x05Grant\x12\n\n\x02id\x18\x01 \x01(\t\x12\x11\n\ttool_name\x18\x02 \x01(\t\x12\x13\n\x0btool_origin\x18\x03 \x01(\t\x12\r\n\x05\x61gent\x18\x04 \x01(\t\x12\x16\n\x0e\x61rguments_json\x18\x05 \x01(\t\x12\x12\n\ngranted_by\x18\x06 \x01(\t\x12/\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\teffective\x18\x08 \x01(\x08*^\n\x06OnBusy\x12\x17\n\x13ON_BUSY_UNSPECIFIED\x10\x00\x12\x10\n\x0cON_BUSY_HOLD\x10\x01\x12\x12\n\x0eON_BUSY_REJECT\x10\x02\x12\x15\n\x11ON_BUSY_INTERRUPT\x10\x03*\x83\x01\n\nPermission\x12\x1a\n\x16PERMISSION_UNSPECIFIED\x10\x00\x12\x14\n\x10PERMISSION_ALLOW\x10\x01\x12\x12\n\x0ePERMISSION_ASK\x10\x02\x12\x13\n\x0fPERMISSION_DENY\x10\x03\x12\x1a\n\x16PERMISSION_ALLOW_READS\x10\x04*\xc9\x01\n\nHoldReason\x12\x1b\n\x17HOLD_REASON_UNSPECIFIED\x10\x00\x12\x1a\n\x16HOLD_REASON_RUN_ACTIVE\x10\x01\x12 \n\x1cHOLD_REASON_INTERACTION_OPEN\x10\x02\x12\x1d\n\x19HOLD_REASON_QUEUED_BEHIND\x10\x03\x12#\n\x1fHOLD_REASON_BRANCH_NOT_SELECTED\x10\x04\x12\x1c\n\x18HOLD_REASON_QUEUE_PAUSED\x10\x05*\x9a\x01\n\x10QueuePauseReason\x12\"\n\x1eQUEUE_PAUSE_REASON_UNSPECIFIED\x10\x00\x12\x1f\n\x1bQUEUE_PAUSE_REASON_FAILURES\x10\x01\x12 \n\x1cQUEUE_PAUSE_REASON_CANCELLED\x10\x02\x12\x1f\n\x1bQUEUE_PAUSE_REASON_IMPORTED\x10\x03*k\n\x08NodeKind\x12\x19\n\x15NODE_KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10NODE_KIND_PROMPT\x10\x01\x12\x11\n\rNODE_KIND_RUN\x10\x02\x12\x1b\n\x17NODE_KIND_FIRST_MESSAGE\x10\x03\x42O\n\x0f\x64\x65v.turngate.v1P\x01Z:github.com/turngate/turngate/gen/go/turngate/v1;turngatev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,32 +38,34 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._serialized_options = b'\n\017dev.turngate.v1P\001Z:github.com/turngate/turngate/gen/go/turngate/v1;turngatev1'
   _globals['_SESSIONCONFIG_LABELSENTRY']._loaded_options = None
   _globals['_SESSIONCONFIG_LABELSENTRY']._serialized_options = b'8\001'
-  _globals['_ONBUSY']._serialized_start=2382
-  _globals['_ONBUSY']._serialized_end=2476
-  _globals['_PERMISSION']._serialized_start=2479
-  _globals['_PERMISSION']._serialized_end=2610
-  _globals['_HOLDREASON']._serialized_start=2613
-  _globals['_HOLDREASON']._serialized_end=2814
-  _globals['_QUEUEPAUSEREASON']._serialized_start=2817
-  _globals['_QUEUEPAUSEREASON']._serialized_end=2971
-  _globals['_NODEKIND']._serialized_start=2973
-  _globals['_NODEKIND']._serialized_end=3080
+  _globals['_ONBUSY']._serialized_start=2457
+  _globals['_ONBUSY']._serialized_end=2551
+  _globals['_PERMISSION']._serialized_start=2554
+  _globals['_PERMISSION']._serialized_end=2685
+  _globals['_HOLDREASON']._serialized_start=2688
+  _globals['_HOLDREASON']._serialized_end=2889
+  _globals['_QUEUEPAUSEREASON']._serialized_start=2892
+  _globals['_QUEUEPAUSEREASON']._serialized_end=3046
+  _globals['_NODEKIND']._serialized_start=3048
+  _globals['_NODEKIND']._serialized_end=3155
   _globals['_APPROVALPOLICY']._serialized_start=166
   _globals['_APPROVALPOLICY']._serialized_end=321
-  _globals['_POLICYRULE']._serialized_start=323
-  _globals['_POLICYRULE']._serialized_end=397
-  _globals['_CLIENTTOOL']._serialized_start=400
-  _globals['_CLIENTTOOL']._serialized_end=733
-  _globals['_SESSIONCONFIG']._serialized_start=736
-  _globals['_SESSIONCONFIG']._serialized_end=1336
-  _globals['_SESSIONCONFIG_LABELSENTRY']._serialized_start=1291
-  _globals['_SESSIONCONFIG_LABELSENTRY']._serialized_end=1336
-  _globals['_SESSION']._serialized_start=1339
-  _globals['_SESSION']._serialized_end=1716
-  _globals['_HELDMESSAGE']._serialized_start=1719
-  _globals['_HELDMESSAGE']._serialized_end=2065
-  _globals['_QUEUEPAUSE']._serialized_start=2067
-  _globals['_QUEUEPAUSE']._serialized_end=2191
-  _globals['_GRANT']._serialized_start=2194
-  _globals['_GRANT']._serialized_end=2380
+  _globals['_OPERATORPOLICY']._serialized_start=323
+  _globals['_OPERATORPOLICY']._serialized_end=396
+  _globals['_POLICYRULE']._serialized_start=398
+  _globals['_POLICYRULE']._serialized_end=472
+  _globals['_CLIENTTOOL']._serialized_start=475
+  _globals['_CLIENTTOOL']._serialized_end=808
+  _globals['_SESSIONCONFIG']._serialized_start=811
+  _globals['_SESSIONCONFIG']._serialized_end=1411
+  _globals['_SESSIONCONFIG_LABELSENTRY']._serialized_start=1366
+  _globals['_SESSIONCONFIG_LABELSENTRY']._serialized_end=1411
+  _globals['_SESSION']._serialized_start=1414
+  _globals['_SESSION']._serialized_end=1791
+  _globals['_HELDMESSAGE']._serialized_start=1794
+  _globals['_HELDMESSAGE']._serialized_end=2140
+  _globals['_QUEUEPAUSE']._serialized_start=2142
+  _globals['_QUEUEPAUSE']._serialized_end=2266
+  _globals['_GRANT']._serialized_start=2269
+  _globals['_GRANT']._serialized_end=2455
 # @@protoc_insertion_point(module_scope)

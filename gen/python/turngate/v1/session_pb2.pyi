@@ -210,6 +210,36 @@ class ApprovalPolicy(_message.Message):
 Global___ApprovalPolicy: _TypeAlias = ApprovalPolicy  # noqa: Y015
 
 @_typing.final
+class OperatorPolicy(_message.Message):
+    """The policy that the operator has set for all sessions of a broker. It and the session's are judged as one (rule
+    A1): their rules together, of both defaults the stricter, of both scopes the stricter.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    POLICY_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Names it. Made of what it says: the same policy has the same id at every broker."""
+    @_builtins.property
+    def policy(self) -> Global___ApprovalPolicy:
+        """What it says."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        policy: Global___ApprovalPolicy | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "policy", b"policy"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OperatorPolicy: _TypeAlias = OperatorPolicy  # noqa: Y015
+
+@_typing.final
 class PolicyRule(_message.Message):
     """A rule for some tools."""
 
@@ -237,7 +267,7 @@ Global___PolicyRule: _TypeAlias = PolicyRule  # noqa: Y015
 
 @_typing.final
 class ClientTool(_message.Message):
-    """A tool that clients of this session can fulfil."""
+    """A tool that clients can fulfil, as a session or an agent declares it."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -2284,6 +2284,14 @@ export declare type GetServerInfoResponse = Message<"turngate.v1.GetServerInfoRe
    * @generated from field: repeated string not_implemented = 6;
    */
   notImplemented: string[];
+
+  /**
+   * The operator's policy that this broker judges by today; empty: none. Brokers that have all read the same
+   * policy tell the same id.
+   *
+   * @generated from field: string operator_policy_id = 7;
+   */
+  operatorPolicyId: string;
 };
 
 /**

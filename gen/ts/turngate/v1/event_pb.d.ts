@@ -11,7 +11,7 @@
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import type { HeldMessage, HoldReason, QueuePause, Session } from "./session_pb.js";
+import type { ClientTool, HeldMessage, HoldReason, OperatorPolicy, QueuePause, Session } from "./session_pb.js";
 import type { Message as Message$1, RenderHint, ResultKind, ToolResult } from "./message_pb.js";
 import type { Run, RunChangeCause, RunFailure, RunState } from "./run_pb.js";
 import type { Answer, Interaction, InteractionNotice, InteractionState } from "./interaction_pb.js";
@@ -268,6 +268,14 @@ export declare type SessionEvent = Message<"turngate.v1.SessionEvent"> & {
      */
     value: SessionImported;
     case: "sessionImported";
+  } | {
+    /**
+     * A policy of the operator that runs name by its id.
+     *
+     * @generated from field: turngate.v1.OperatorPolicyRecorded operator_policy_recorded = 35;
+     */
+    value: OperatorPolicyRecorded;
+    case: "operatorPolicyRecorded";
   } | { case: undefined; value?: undefined };
 };
 
@@ -868,6 +876,14 @@ export declare type RenderHintAdded = Message<"turngate.v1.RenderHintAdded"> & {
    * @generated from field: turngate.v1.RenderHint hint = 3;
    */
   hint?: RenderHint | undefined;
+
+  /**
+   * Set if the run's agent has declared the tool: how its calls are answered. Kept with the call (rule R7); only
+   * output schema, expiry and conflict policy are in it. Of several for one call the first counts.
+   *
+   * @generated from field: turngate.v1.ClientTool declaration = 4;
+   */
+  declaration?: ClientTool | undefined;
 };
 
 /**
@@ -1135,6 +1151,27 @@ export declare type SessionImported = Message<"turngate.v1.SessionImported"> & {
  * Use `create(SessionImportedSchema)` to create a new message.
  */
 export declare const SessionImportedSchema: GenMessage<SessionImported>;
+
+/**
+ * A policy of the operator. Once a session, before the first run that is started with it: later runs name it by
+ * its id in `Run.operator_policy_id` (rule R7).
+ *
+ * @generated from message turngate.v1.OperatorPolicyRecorded
+ */
+export declare type OperatorPolicyRecorded = Message<"turngate.v1.OperatorPolicyRecorded"> & {
+  /**
+   * The policy.
+   *
+   * @generated from field: turngate.v1.OperatorPolicy operator_policy = 1;
+   */
+  operatorPolicy?: OperatorPolicy | undefined;
+};
+
+/**
+ * Describes the message turngate.v1.OperatorPolicyRecorded.
+ * Use `create(OperatorPolicyRecordedSchema)` to create a new message.
+ */
+export declare const OperatorPolicyRecordedSchema: GenMessage<OperatorPolicyRecorded>;
 
 /**
  * The session was deleted. Its content is gone.

@@ -141,8 +141,8 @@ export declare type Interaction = Message<"turngate.v1.Interaction"> & {
   grantScope: GrantScope;
 
   /**
-   * True if the tool is built in or declared by the session; an undeclared one is settled by the broker if
-   * nobody can show it (rule D1).
+   * True if the tool is built in, or declared by the session or by the run's agent; an undeclared one is settled
+   * by the broker if nobody can show it (rule D1).
    *
    * @generated from field: bool declared = 18;
    */

@@ -187,6 +187,14 @@ export declare type Run = Message<"turngate.v1.Run"> & {
    * @generated from field: bool on_selected_branch = 19;
    */
   onSelectedBranch: boolean;
+
+  /**
+   * The operator's policy that it was started with (rule R7), as `operator_policy_recorded` has it; empty: there
+   * was none. A copy or a retry has its origin's. Of today's policy only a `DENY` applies to it.
+   *
+   * @generated from field: string operator_policy_id = 20;
+   */
+  operatorPolicyId: string;
 };
 
 /**

@@ -158,7 +158,8 @@ export declare type ExecuteStart = Message<"turngate.v1.ExecuteStart"> & {
   clientTools: ClientTool[];
 
   /**
-   * The policy that the run was started with. The broker decides by it; runners may show it to an agent.
+   * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+   * and by what the operator denies today; runners may show it to an agent.
    *
    * @generated from field: turngate.v1.ApprovalPolicy approval_policy = 6;
    */
@@ -644,6 +645,17 @@ export declare type RunnerRenderHint = Message<"turngate.v1.RunnerRenderHint"> &
    * @generated from field: turngate.v1.RenderHint hint = 2;
    */
   hint?: RenderHint | undefined;
+
+  /**
+   * Set if the agent declares the tool. Its call then stays open for a client that can do it, as one of a tool
+   * that the session declares (rule D1), and is answered as this says: `output_schema_json`, `expires_after`,
+   * `on_expiry` and `conflict_policy`; the rest is left out, since call and hint have it. The broker keeps it with
+   * the call (rule R7). A session's declaration of the same name does not count then; built-in tools are always
+   * declared, and ignore it.
+   *
+   * @generated from field: turngate.v1.ClientTool declaration = 3;
+   */
+  declaration?: ClientTool | undefined;
 };
 
 /**
@@ -1333,6 +1345,13 @@ export declare type AgentTool = Message<"turngate.v1.AgentTool"> & {
    * @generated from field: string kind = 6;
    */
   kind: string;
+
+  /**
+   * Set if the agent declares it, as in `RunnerRenderHint`. Client tools only.
+   *
+   * @generated from field: turngate.v1.ClientTool declaration = 7;
+   */
+  declaration?: ClientTool | undefined;
 };
 
 /**

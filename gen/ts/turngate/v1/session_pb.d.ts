@@ -51,6 +51,34 @@ export declare type ApprovalPolicy = Message<"turngate.v1.ApprovalPolicy"> & {
 export declare const ApprovalPolicySchema: GenMessage<ApprovalPolicy>;
 
 /**
+ * The policy that the operator has set for all sessions of a broker. It and the session's are judged as one (rule
+ * A1): their rules together, of both defaults the stricter, of both scopes the stricter.
+ *
+ * @generated from message turngate.v1.OperatorPolicy
+ */
+export declare type OperatorPolicy = Message<"turngate.v1.OperatorPolicy"> & {
+  /**
+   * Names it. Made of what it says: the same policy has the same id at every broker.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * What it says.
+   *
+   * @generated from field: turngate.v1.ApprovalPolicy policy = 2;
+   */
+  policy?: ApprovalPolicy | undefined;
+};
+
+/**
+ * Describes the message turngate.v1.OperatorPolicy.
+ * Use `create(OperatorPolicySchema)` to create a new message.
+ */
+export declare const OperatorPolicySchema: GenMessage<OperatorPolicy>;
+
+/**
  * A rule for some tools.
  *
  * @generated from message turngate.v1.PolicyRule
@@ -78,7 +106,7 @@ export declare type PolicyRule = Message<"turngate.v1.PolicyRule"> & {
 export declare const PolicyRuleSchema: GenMessage<PolicyRule>;
 
 /**
- * A tool that clients of this session can fulfil.
+ * A tool that clients can fulfil, as a session or an agent declares it.
  *
  * @generated from message turngate.v1.ClientTool
  */

@@ -305,6 +305,44 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int DECLARATION_FIELD_NUMBER = 7;
+  private dev.turngate.v1.ClientTool declaration_;
+  /**
+   * <pre>
+   * Set if the agent declares it, as in `RunnerRenderHint`. Client tools only.
+   * </pre>
+   *
+   * <code>.turngate.v1.ClientTool declaration = 7;</code>
+   * @return Whether the declaration field is set.
+   */
+  @java.lang.Override
+  public boolean hasDeclaration() {
+    return ((bitField0_ & 0x00000002) != 0);
+  }
+  /**
+   * <pre>
+   * Set if the agent declares it, as in `RunnerRenderHint`. Client tools only.
+   * </pre>
+   *
+   * <code>.turngate.v1.ClientTool declaration = 7;</code>
+   * @return The declaration.
+   */
+  @java.lang.Override
+  public dev.turngate.v1.ClientTool getDeclaration() {
+    return declaration_ == null ? dev.turngate.v1.ClientTool.getDefaultInstance() : declaration_;
+  }
+  /**
+   * <pre>
+   * Set if the agent declares it, as in `RunnerRenderHint`. Client tools only.
+   * </pre>
+   *
+   * <code>.turngate.v1.ClientTool declaration = 7;</code>
+   */
+  @java.lang.Override
+  public dev.turngate.v1.ClientToolOrBuilder getDeclarationOrBuilder() {
+    return declaration_ == null ? dev.turngate.v1.ClientTool.getDefaultInstance() : declaration_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -337,6 +375,9 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(kind_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 6, kind_);
     }
+    if (((bitField0_ & 0x00000002) != 0)) {
+      output.writeMessage(7, getDeclaration());
+    }
     getUnknownFields().writeTo(output);
   }
 
@@ -365,6 +406,10 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(kind_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(6, kind_);
+    }
+    if (((bitField0_ & 0x00000002) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(7, getDeclaration());
     }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
@@ -395,6 +440,11 @@ private static final long serialVersionUID = 0L;
     }
     if (!getKind()
         .equals(other.getKind())) return false;
+    if (hasDeclaration() != other.hasDeclaration()) return false;
+    if (hasDeclaration()) {
+      if (!getDeclaration()
+          .equals(other.getDeclaration())) return false;
+    }
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -420,6 +470,10 @@ private static final long serialVersionUID = 0L;
     }
     hash = (37 * hash) + KIND_FIELD_NUMBER;
     hash = (53 * hash) + getKind().hashCode();
+    if (hasDeclaration()) {
+      hash = (37 * hash) + DECLARATION_FIELD_NUMBER;
+      hash = (53 * hash) + getDeclaration().hashCode();
+    }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -555,6 +609,7 @@ private static final long serialVersionUID = 0L;
       if (com.google.protobuf.GeneratedMessage
               .alwaysUseFieldBuilders) {
         internalGetTraitsFieldBuilder();
+        internalGetDeclarationFieldBuilder();
       }
     }
     @java.lang.Override
@@ -571,6 +626,11 @@ private static final long serialVersionUID = 0L;
         traitsBuilder_ = null;
       }
       kind_ = "";
+      declaration_ = null;
+      if (declarationBuilder_ != null) {
+        declarationBuilder_.dispose();
+        declarationBuilder_ = null;
+      }
       return this;
     }
 
@@ -626,6 +686,12 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000020) != 0)) {
         result.kind_ = kind_;
       }
+      if (((from_bitField0_ & 0x00000040) != 0)) {
+        result.declaration_ = declarationBuilder_ == null
+            ? declaration_
+            : declarationBuilder_.build();
+        to_bitField0_ |= 0x00000002;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -666,6 +732,9 @@ private static final long serialVersionUID = 0L;
         kind_ = other.kind_;
         bitField0_ |= 0x00000020;
         onChanged();
+      }
+      if (other.hasDeclaration()) {
+        mergeDeclaration(other.getDeclaration());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -725,6 +794,13 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000020;
               break;
             } // case 50
+            case 58: {
+              input.readMessage(
+                  internalGetDeclarationFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00000040;
+              break;
+            } // case 58
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1336,6 +1412,163 @@ private static final long serialVersionUID = 0L;
       bitField0_ |= 0x00000020;
       onChanged();
       return this;
+    }
+
+    private dev.turngate.v1.ClientTool declaration_;
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.turngate.v1.ClientTool, dev.turngate.v1.ClientTool.Builder, dev.turngate.v1.ClientToolOrBuilder> declarationBuilder_;
+    /**
+     * <pre>
+     * Set if the agent declares it, as in `RunnerRenderHint`. Client tools only.
+     * </pre>
+     *
+     * <code>.turngate.v1.ClientTool declaration = 7;</code>
+     * @return Whether the declaration field is set.
+     */
+    public boolean hasDeclaration() {
+      return ((bitField0_ & 0x00000040) != 0);
+    }
+    /**
+     * <pre>
+     * Set if the agent declares it, as in `RunnerRenderHint`. Client tools only.
+     * </pre>
+     *
+     * <code>.turngate.v1.ClientTool declaration = 7;</code>
+     * @return The declaration.
+     */
+    public dev.turngate.v1.ClientTool getDeclaration() {
+      if (declarationBuilder_ == null) {
+        return declaration_ == null ? dev.turngate.v1.ClientTool.getDefaultInstance() : declaration_;
+      } else {
+        return declarationBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * Set if the agent declares it, as in `RunnerRenderHint`. Client tools only.
+     * </pre>
+     *
+     * <code>.turngate.v1.ClientTool declaration = 7;</code>
+     */
+    public Builder setDeclaration(dev.turngate.v1.ClientTool value) {
+      if (declarationBuilder_ == null) {
+        if (value == null) {
+          throw new NullPointerException();
+        }
+        declaration_ = value;
+      } else {
+        declarationBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Set if the agent declares it, as in `RunnerRenderHint`. Client tools only.
+     * </pre>
+     *
+     * <code>.turngate.v1.ClientTool declaration = 7;</code>
+     */
+    public Builder setDeclaration(
+        dev.turngate.v1.ClientTool.Builder builderForValue) {
+      if (declarationBuilder_ == null) {
+        declaration_ = builderForValue.build();
+      } else {
+        declarationBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Set if the agent declares it, as in `RunnerRenderHint`. Client tools only.
+     * </pre>
+     *
+     * <code>.turngate.v1.ClientTool declaration = 7;</code>
+     */
+    public Builder mergeDeclaration(dev.turngate.v1.ClientTool value) {
+      if (declarationBuilder_ == null) {
+        if (((bitField0_ & 0x00000040) != 0) &&
+          declaration_ != null &&
+          declaration_ != dev.turngate.v1.ClientTool.getDefaultInstance()) {
+          getDeclarationBuilder().mergeFrom(value);
+        } else {
+          declaration_ = value;
+        }
+      } else {
+        declarationBuilder_.mergeFrom(value);
+      }
+      if (declaration_ != null) {
+        bitField0_ |= 0x00000040;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Set if the agent declares it, as in `RunnerRenderHint`. Client tools only.
+     * </pre>
+     *
+     * <code>.turngate.v1.ClientTool declaration = 7;</code>
+     */
+    public Builder clearDeclaration() {
+      bitField0_ = (bitField0_ & ~0x00000040);
+      declaration_ = null;
+      if (declarationBuilder_ != null) {
+        declarationBuilder_.dispose();
+        declarationBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Set if the agent declares it, as in `RunnerRenderHint`. Client tools only.
+     * </pre>
+     *
+     * <code>.turngate.v1.ClientTool declaration = 7;</code>
+     */
+    public dev.turngate.v1.ClientTool.Builder getDeclarationBuilder() {
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return internalGetDeclarationFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * Set if the agent declares it, as in `RunnerRenderHint`. Client tools only.
+     * </pre>
+     *
+     * <code>.turngate.v1.ClientTool declaration = 7;</code>
+     */
+    public dev.turngate.v1.ClientToolOrBuilder getDeclarationOrBuilder() {
+      if (declarationBuilder_ != null) {
+        return declarationBuilder_.getMessageOrBuilder();
+      } else {
+        return declaration_ == null ?
+            dev.turngate.v1.ClientTool.getDefaultInstance() : declaration_;
+      }
+    }
+    /**
+     * <pre>
+     * Set if the agent declares it, as in `RunnerRenderHint`. Client tools only.
+     * </pre>
+     *
+     * <code>.turngate.v1.ClientTool declaration = 7;</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.turngate.v1.ClientTool, dev.turngate.v1.ClientTool.Builder, dev.turngate.v1.ClientToolOrBuilder> 
+        internalGetDeclarationFieldBuilder() {
+      if (declarationBuilder_ == null) {
+        declarationBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            dev.turngate.v1.ClientTool, dev.turngate.v1.ClientTool.Builder, dev.turngate.v1.ClientToolOrBuilder>(
+                getDeclaration(),
+                getParentForChildren(),
+                isClean());
+        declaration_ = null;
+      }
+      return declarationBuilder_;
     }
 
     // @@protoc_insertion_point(builder_scope:turngate.v1.AgentTool)

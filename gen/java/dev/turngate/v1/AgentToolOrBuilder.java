@@ -135,4 +135,31 @@ public interface AgentToolOrBuilder extends
    */
   com.google.protobuf.ByteString
       getKindBytes();
+
+  /**
+   * <pre>
+   * Set if the agent declares it, as in `RunnerRenderHint`. Client tools only.
+   * </pre>
+   *
+   * <code>.turngate.v1.ClientTool declaration = 7;</code>
+   * @return Whether the declaration field is set.
+   */
+  boolean hasDeclaration();
+  /**
+   * <pre>
+   * Set if the agent declares it, as in `RunnerRenderHint`. Client tools only.
+   * </pre>
+   *
+   * <code>.turngate.v1.ClientTool declaration = 7;</code>
+   * @return The declaration.
+   */
+  dev.turngate.v1.ClientTool getDeclaration();
+  /**
+   * <pre>
+   * Set if the agent declares it, as in `RunnerRenderHint`. Client tools only.
+   * </pre>
+   *
+   * <code>.turngate.v1.ClientTool declaration = 7;</code>
+   */
+  dev.turngate.v1.ClientToolOrBuilder getDeclarationOrBuilder();
 }

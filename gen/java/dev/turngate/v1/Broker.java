@@ -535,86 +535,87 @@ public final class Broker extends com.google.protobuf.GeneratedFile {
       "n_id\030\002 \001(\t\022\022\n\nrequest_id\030\003 \001(\t\"J\n\020RetryR" +
       "unResponse\022\035\n\003run\030\001 \001(\0132\020.turngate.v1.Ru" +
       "n\022\027\n\017acted_on_run_id\030\002 \001(\t\"\026\n\024GetServerI" +
-      "nfoRequest\"\315\001\n\025GetServerInfoResponse\022\017\n\007" +
+      "nfoRequest\"\351\001\n\025GetServerInfoResponse\022\017\n\007" +
       "version\030\001 \001(\t\022\"\n\006limits\030\002 \003(\0132\022.turngate" +
       ".v1.Limit\022\035\n\025built_in_client_tools\030\003 \003(\t" +
       "\022\026\n\016authentication\030\004 \001(\t\022/\n\013server_time\030" +
       "\005 \001(\0132\032.google.protobuf.Timestamp\022\027\n\017not" +
-      "_implemented\030\006 \003(\t\"2\n\005Limit\022\014\n\004name\030\001 \001(" +
-      "\t\022\r\n\005value\030\002 \001(\003\022\014\n\004unit\030\003 \001(\t*\\\n\013SendOu" +
-      "tcome\022\034\n\030SEND_OUTCOME_UNSPECIFIED\020\000\022\030\n\024S" +
-      "END_OUTCOME_STARTED\020\001\022\025\n\021SEND_OUTCOME_HE" +
-      "LD\020\002*M\n\010Decision\022\030\n\024DECISION_UNSPECIFIED" +
-      "\020\000\022\024\n\020DECISION_APPROVE\020\001\022\021\n\rDECISION_DEN" +
-      "Y\020\002*`\n\014HeldMessages\022\035\n\031HELD_MESSAGES_UNS" +
-      "PECIFIED\020\000\022\031\n\025HELD_MESSAGES_RELEASE\020\001\022\026\n" +
-      "\022HELD_MESSAGES_KEEP\020\0022\361\023\n\rBrokerService\022" +
-      "V\n\rCreateSession\022!.turngate.v1.CreateSes" +
-      "sionRequest\032\".turngate.v1.CreateSessionR" +
-      "esponse\022M\n\nGetSession\022\036.turngate.v1.GetS" +
-      "essionRequest\032\037.turngate.v1.GetSessionRe" +
-      "sponse\022S\n\014ListSessions\022 .turngate.v1.Lis" +
-      "tSessionsRequest\032!.turngate.v1.ListSessi" +
-      "onsResponse\022V\n\rDeleteSession\022!.turngate." +
-      "v1.DeleteSessionRequest\032\".turngate.v1.De" +
-      "leteSessionResponse\022X\n\rExportSession\022!.t" +
-      "urngate.v1.ExportSessionRequest\032\".turnga" +
-      "te.v1.ExportSessionResponse0\001\022X\n\rImportS" +
-      "ession\022!.turngate.v1.ImportSessionReques" +
-      "t\032\".turngate.v1.ImportSessionResponse(\001\022" +
-      "P\n\013SendMessage\022\037.turngate.v1.SendMessage" +
-      "Request\032 .turngate.v1.SendMessageRespons" +
-      "e\022_\n\020ListHeldMessages\022$.turngate.v1.List" +
-      "HeldMessagesRequest\032%.turngate.v1.ListHe" +
-      "ldMessagesResponse\022b\n\021UpdateHeldMessage\022" +
-      "%.turngate.v1.UpdateHeldMessageRequest\032&" +
-      ".turngate.v1.UpdateHeldMessageResponse\022b" +
-      "\n\021RemoveHeldMessage\022%.turngate.v1.Remove" +
-      "HeldMessageRequest\032&.turngate.v1.RemoveH" +
-      "eldMessageResponse\022P\n\013ResumeQueue\022\037.turn" +
-      "gate.v1.ResumeQueueRequest\032 .turngate.v1" +
-      ".ResumeQueueResponse\022U\n\014WatchSession\022 .t" +
-      "urngate.v1.WatchSessionRequest\032!.turngat" +
-      "e.v1.WatchSessionResponse0\001\022A\n\006GetRun\022\032." +
-      "turngate.v1.GetRunRequest\032\033.turngate.v1." +
-      "GetRunResponse\022D\n\007GetTree\022\033.turngate.v1." +
-      "GetTreeRequest\032\034.turngate.v1.GetTreeResp" +
-      "onse\022V\n\rGetTranscript\022!.turngate.v1.GetT" +
-      "ranscriptRequest\032\".turngate.v1.GetTransc" +
-      "riptResponse\022S\n\014SelectBranch\022 .turngate." +
-      "v1.SelectBranchRequest\032!.turngate.v1.Sel" +
-      "ectBranchResponse\022Y\n\016SettleToolCall\022\".tu" +
-      "rngate.v1.SettleToolCallRequest\032#.turnga" +
-      "te.v1.SettleToolCallResponse\022Y\n\016DecideAp" +
-      "proval\022\".turngate.v1.DecideApprovalReque" +
-      "st\032#.turngate.v1.DecideApprovalResponse\022" +
-      "\\\n\017ReportUnhandled\022#.turngate.v1.ReportU" +
-      "nhandledRequest\032$.turngate.v1.ReportUnha" +
-      "ndledResponse\022b\n\021CancelInteraction\022%.tur" +
-      "ngate.v1.CancelInteractionRequest\032&.turn" +
-      "gate.v1.CancelInteractionResponse\022M\n\nLis" +
-      "tGrants\022\036.turngate.v1.ListGrantsRequest\032" +
-      "\037.turngate.v1.ListGrantsResponse\022P\n\013Revo" +
-      "keGrant\022\037.turngate.v1.RevokeGrantRequest" +
-      "\032 .turngate.v1.RevokeGrantResponse\022Y\n\016Ge" +
-      "tInteraction\022\".turngate.v1.GetInteractio" +
-      "nRequest\032#.turngate.v1.GetInteractionRes" +
-      "ponse\022_\n\020ListInteractions\022$.turngate.v1." +
-      "ListInteractionsRequest\032%.turngate.v1.Li" +
-      "stInteractionsResponse\022d\n\021WatchInteracti" +
-      "ons\022%.turngate.v1.WatchInteractionsReque" +
-      "st\032&.turngate.v1.WatchInteractionsRespon" +
-      "se0\001\022J\n\tCancelRun\022\035.turngate.v1.CancelRu" +
-      "nRequest\032\036.turngate.v1.CancelRunResponse" +
-      "\022V\n\rRegenerateRun\022!.turngate.v1.Regenera" +
-      "teRunRequest\032\".turngate.v1.RegenerateRun" +
-      "Response\022G\n\010RetryRun\022\034.turngate.v1.Retry" +
-      "RunRequest\032\035.turngate.v1.RetryRunRespons" +
-      "e\022V\n\rGetServerInfo\022!.turngate.v1.GetServ" +
-      "erInfoRequest\032\".turngate.v1.GetServerInf" +
-      "oResponseBO\n\017dev.turngate.v1P\001Z:github.c" +
-      "om/turngate/turngate/gen/go/turngate/v1;" +
-      "turngatev1b\006proto3"
+      "_implemented\030\006 \003(\t\022\032\n\022operator_policy_id" +
+      "\030\007 \001(\t\"2\n\005Limit\022\014\n\004name\030\001 \001(\t\022\r\n\005value\030\002" +
+      " \001(\003\022\014\n\004unit\030\003 \001(\t*\\\n\013SendOutcome\022\034\n\030SEN" +
+      "D_OUTCOME_UNSPECIFIED\020\000\022\030\n\024SEND_OUTCOME_" +
+      "STARTED\020\001\022\025\n\021SEND_OUTCOME_HELD\020\002*M\n\010Deci" +
+      "sion\022\030\n\024DECISION_UNSPECIFIED\020\000\022\024\n\020DECISI" +
+      "ON_APPROVE\020\001\022\021\n\rDECISION_DENY\020\002*`\n\014HeldM" +
+      "essages\022\035\n\031HELD_MESSAGES_UNSPECIFIED\020\000\022\031" +
+      "\n\025HELD_MESSAGES_RELEASE\020\001\022\026\n\022HELD_MESSAG" +
+      "ES_KEEP\020\0022\361\023\n\rBrokerService\022V\n\rCreateSes" +
+      "sion\022!.turngate.v1.CreateSessionRequest\032" +
+      "\".turngate.v1.CreateSessionResponse\022M\n\nG" +
+      "etSession\022\036.turngate.v1.GetSessionReques" +
+      "t\032\037.turngate.v1.GetSessionResponse\022S\n\014Li" +
+      "stSessions\022 .turngate.v1.ListSessionsReq" +
+      "uest\032!.turngate.v1.ListSessionsResponse\022" +
+      "V\n\rDeleteSession\022!.turngate.v1.DeleteSes" +
+      "sionRequest\032\".turngate.v1.DeleteSessionR" +
+      "esponse\022X\n\rExportSession\022!.turngate.v1.E" +
+      "xportSessionRequest\032\".turngate.v1.Export" +
+      "SessionResponse0\001\022X\n\rImportSession\022!.tur" +
+      "ngate.v1.ImportSessionRequest\032\".turngate" +
+      ".v1.ImportSessionResponse(\001\022P\n\013SendMessa" +
+      "ge\022\037.turngate.v1.SendMessageRequest\032 .tu" +
+      "rngate.v1.SendMessageResponse\022_\n\020ListHel" +
+      "dMessages\022$.turngate.v1.ListHeldMessages" +
+      "Request\032%.turngate.v1.ListHeldMessagesRe" +
+      "sponse\022b\n\021UpdateHeldMessage\022%.turngate.v" +
+      "1.UpdateHeldMessageRequest\032&.turngate.v1" +
+      ".UpdateHeldMessageResponse\022b\n\021RemoveHeld" +
+      "Message\022%.turngate.v1.RemoveHeldMessageR" +
+      "equest\032&.turngate.v1.RemoveHeldMessageRe" +
+      "sponse\022P\n\013ResumeQueue\022\037.turngate.v1.Resu" +
+      "meQueueRequest\032 .turngate.v1.ResumeQueue" +
+      "Response\022U\n\014WatchSession\022 .turngate.v1.W" +
+      "atchSessionRequest\032!.turngate.v1.WatchSe" +
+      "ssionResponse0\001\022A\n\006GetRun\022\032.turngate.v1." +
+      "GetRunRequest\032\033.turngate.v1.GetRunRespon" +
+      "se\022D\n\007GetTree\022\033.turngate.v1.GetTreeReque" +
+      "st\032\034.turngate.v1.GetTreeResponse\022V\n\rGetT" +
+      "ranscript\022!.turngate.v1.GetTranscriptReq" +
+      "uest\032\".turngate.v1.GetTranscriptResponse" +
+      "\022S\n\014SelectBranch\022 .turngate.v1.SelectBra" +
+      "nchRequest\032!.turngate.v1.SelectBranchRes" +
+      "ponse\022Y\n\016SettleToolCall\022\".turngate.v1.Se" +
+      "ttleToolCallRequest\032#.turngate.v1.Settle" +
+      "ToolCallResponse\022Y\n\016DecideApproval\022\".tur" +
+      "ngate.v1.DecideApprovalRequest\032#.turngat" +
+      "e.v1.DecideApprovalResponse\022\\\n\017ReportUnh" +
+      "andled\022#.turngate.v1.ReportUnhandledRequ" +
+      "est\032$.turngate.v1.ReportUnhandledRespons" +
+      "e\022b\n\021CancelInteraction\022%.turngate.v1.Can" +
+      "celInteractionRequest\032&.turngate.v1.Canc" +
+      "elInteractionResponse\022M\n\nListGrants\022\036.tu" +
+      "rngate.v1.ListGrantsRequest\032\037.turngate.v" +
+      "1.ListGrantsResponse\022P\n\013RevokeGrant\022\037.tu" +
+      "rngate.v1.RevokeGrantRequest\032 .turngate." +
+      "v1.RevokeGrantResponse\022Y\n\016GetInteraction" +
+      "\022\".turngate.v1.GetInteractionRequest\032#.t" +
+      "urngate.v1.GetInteractionResponse\022_\n\020Lis" +
+      "tInteractions\022$.turngate.v1.ListInteract" +
+      "ionsRequest\032%.turngate.v1.ListInteractio" +
+      "nsResponse\022d\n\021WatchInteractions\022%.turnga" +
+      "te.v1.WatchInteractionsRequest\032&.turngat" +
+      "e.v1.WatchInteractionsResponse0\001\022J\n\tCanc" +
+      "elRun\022\035.turngate.v1.CancelRunRequest\032\036.t" +
+      "urngate.v1.CancelRunResponse\022V\n\rRegenera" +
+      "teRun\022!.turngate.v1.RegenerateRunRequest" +
+      "\032\".turngate.v1.RegenerateRunResponse\022G\n\010" +
+      "RetryRun\022\034.turngate.v1.RetryRunRequest\032\035" +
+      ".turngate.v1.RetryRunResponse\022V\n\rGetServ" +
+      "erInfo\022!.turngate.v1.GetServerInfoReques" +
+      "t\032\".turngate.v1.GetServerInfoResponseBO\n" +
+      "\017dev.turngate.v1P\001Z:github.com/turngate/" +
+      "turngate/gen/go/turngate/v1;turngatev1b\006" +
+      "proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -1010,7 +1011,7 @@ public final class Broker extends com.google.protobuf.GeneratedFile {
     internal_static_turngate_v1_GetServerInfoResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_GetServerInfoResponse_descriptor,
-        new java.lang.String[] { "Version", "Limits", "BuiltInClientTools", "Authentication", "ServerTime", "NotImplemented", });
+        new java.lang.String[] { "Version", "Limits", "BuiltInClientTools", "Authentication", "ServerTime", "NotImplemented", "OperatorPolicyId", });
     internal_static_turngate_v1_Limit_descriptor =
       getDescriptor().getMessageType(62);
     internal_static_turngate_v1_Limit_fieldAccessorTable = new

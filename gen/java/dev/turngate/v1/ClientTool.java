@@ -7,7 +7,7 @@ package dev.turngate.v1;
 
 /**
  * <pre>
- * A tool that clients of this session can fulfil.
+ * A tool that clients can fulfil, as a session or an agent declares it.
  * </pre>
  *
  * Protobuf type {@code turngate.v1.ClientTool}
@@ -709,7 +709,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * A tool that clients of this session can fulfil.
+   * A tool that clients can fulfil, as a session or an agent declares it.
    * </pre>
    *
    * Protobuf type {@code turngate.v1.ClientTool}

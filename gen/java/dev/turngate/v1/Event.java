@@ -157,6 +157,11 @@ public final class Event extends com.google.protobuf.GeneratedFile {
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_turngate_v1_SessionImported_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_turngate_v1_OperatorPolicyRecorded_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_turngate_v1_OperatorPolicyRecorded_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
     internal_static_turngate_v1_SessionDeleted_descriptor;
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
@@ -174,7 +179,7 @@ public final class Event extends com.google.protobuf.GeneratedFile {
       "google/protobuf/timestamp.proto\032\035turngat" +
       "e/v1/interaction.proto\032\031turngate/v1/mess" +
       "age.proto\032\025turngate/v1/run.proto\032\031turnga" +
-      "te/v1/session.proto\"\203\014\n\014SessionEvent\022\020\n\010" +
+      "te/v1/session.proto\"\314\014\n\014SessionEvent\022\020\n\010" +
       "position\030\001 \001(\003\022/\n\013create_time\030\002 \001(\0132\032.go" +
       "ogle.protobuf.Timestamp\022\r\n\005actor\030\003 \001(\t\022*" +
       "\n\nactor_kind\030\004 \001(\0162\026.turngate.v1.ActorKi" +
@@ -212,48 +217,51 @@ public final class Event extends com.google.protobuf.GeneratedFile {
       "deleted\030  \001(\0132\033.turngate.v1.SessionDelet" +
       "edH\000\0220\n\014hold_changed\030! \001(\0132\030.turngate.v1" +
       ".HoldChangedH\000\0228\n\020session_imported\030\" \001(\013" +
-      "2\034.turngate.v1.SessionImportedH\000B\007\n\005even" +
-      "t\"7\n\016SessionCreated\022%\n\007session\030\001 \001(\0132\024.t" +
-      "urngate.v1.Session\"\211\001\n\013PromptAdded\022%\n\007me" +
-      "ssage\030\001 \001(\0132\024.turngate.v1.Message\022\026\n\016par" +
-      "ent_node_id\030\002 \001(\t\022\027\n\017edits_prompt_id\030\003 \001" +
-      "(\t\022\020\n\010selected\030\004 \001(\010\022\020\n\010was_held\030\005 \001(\010\"5" +
-      "\n\013MessageHeld\022&\n\004held\030\001 \001(\0132\030.turngate.v" +
-      "1.HeldMessage\"\237\001\n\013HoldChanged\022\022\n\nmessage" +
-      "_id\030\001 \001(\t\022\'\n\006reason\030\002 \001(\0162\027.turngate.v1." +
-      "HoldReason\022\030\n\020waits_for_run_id\030\003 \001(\t\022!\n\031" +
-      "waits_for_interaction_ids\030\004 \003(\t\022\026\n\016branc" +
-      "h_node_id\030\005 \001(\t\"(\n\022HeldMessageRemoved\022\022\n" +
-      "\nmessage_id\030\001 \001(\t\"5\n\013QueuePaused\022&\n\005paus" +
-      "e\030\001 \001(\0132\027.turngate.v1.QueuePause\"\016\n\014Queu" +
-      "eResumed\"!\n\016BranchSelected\022\017\n\007node_id\030\001 " +
-      "\001(\t\"\266\001\n\nRunCreated\022\035\n\003run\030\001 \001(\0132\020.turnga" +
-      "te.v1.Run\022\020\n\010selected\030\002 \001(\010\022!\n\031origin_th" +
-      "rough_message_id\030\003 \001(\t\0227\n\021inherited_resu" +
-      "lts\030\004 \003(\0132\034.turngate.v1.InheritedResult\022" +
-      "\033\n\023answered_message_id\030\005 \001(\t\"2\n\017Inherite" +
-      "dResult\022\017\n\007call_id\030\001 \001(\t\022\016\n\006run_id\030\002 \001(\t" +
-      "\"\363\001\n\017RunStateChanged\022\016\n\006run_id\030\001 \001(\t\022$\n\005" +
-      "state\030\002 \001(\0162\025.turngate.v1.RunState\022\017\n\007at" +
-      "tempt\030\003 \001(\005\022!\n\031waits_for_interaction_ids" +
-      "\030\004 \003(\t\022(\n\007failure\030\005 \001(\0132\027.turngate.v1.Ru" +
-      "nFailure\022\016\n\006detail\030\006 \001(\t\022*\n\005cause\030\007 \001(\0162" +
-      "\033.turngate.v1.RunChangeCause\022\020\n\010unplaced" +
-      "\030\010 \001(\010\"S\n\016MessageStarted\022\022\n\nmessage_id\030\001" +
-      " \001(\t\022\016\n\006run_id\030\002 \001(\t\022\014\n\004step\030\003 \001(\005\022\017\n\007at" +
-      "tempt\030\004 \001(\005\"\206\001\n\tTextDelta\022\022\n\nmessage_id\030" +
-      "\001 \001(\t\022\016\n\006run_id\030\002 \001(\t\022\022\n\npart_index\030\003 \001(" +
-      "\005\022#\n\004kind\030\004 \001(\0162\025.turngate.v1.TextKind\022\016" +
-      "\n\006offset\030\005 \001(\003\022\014\n\004text\030\006 \001(\t\"\217\001\n\rToolCal" +
-      "lDelta\022\022\n\nmessage_id\030\001 \001(\t\022\016\n\006run_id\030\002 \001" +
-      "(\t\022\022\n\npart_index\030\003 \001(\005\022\017\n\007call_id\030\004 \001(\t\022" +
-      "\014\n\004name\030\005 \001(\t\022\016\n\006offset\030\006 \001(\003\022\027\n\017argumen" +
-      "ts_delta\030\007 \001(\t\"9\n\020MessageCompleted\022%\n\007me" +
-      "ssage\030\001 \001(\0132\024.turngate.v1.Message\"6\n\020Mes" +
-      "sageWithdrawn\022\022\n\nmessage_id\030\001 \001(\t\022\016\n\006run" +
-      "_id\030\002 \001(\t\"\\\n\017RenderHintAdded\022\022\n\nmessage_" +
-      "id\030\001 \001(\t\022\016\n\006run_id\030\002 \001(\t\022%\n\004hint\030\003 \001(\0132\027" +
-      ".turngate.v1.RenderHint\"S\n\013ToolStarted\022\017" +
+      "2\034.turngate.v1.SessionImportedH\000\022G\n\030oper" +
+      "ator_policy_recorded\030# \001(\0132#.turngate.v1" +
+      ".OperatorPolicyRecordedH\000B\007\n\005event\"7\n\016Se" +
+      "ssionCreated\022%\n\007session\030\001 \001(\0132\024.turngate" +
+      ".v1.Session\"\211\001\n\013PromptAdded\022%\n\007message\030\001" +
+      " \001(\0132\024.turngate.v1.Message\022\026\n\016parent_nod" +
+      "e_id\030\002 \001(\t\022\027\n\017edits_prompt_id\030\003 \001(\t\022\020\n\010s" +
+      "elected\030\004 \001(\010\022\020\n\010was_held\030\005 \001(\010\"5\n\013Messa" +
+      "geHeld\022&\n\004held\030\001 \001(\0132\030.turngate.v1.HeldM" +
+      "essage\"\237\001\n\013HoldChanged\022\022\n\nmessage_id\030\001 \001" +
+      "(\t\022\'\n\006reason\030\002 \001(\0162\027.turngate.v1.HoldRea" +
+      "son\022\030\n\020waits_for_run_id\030\003 \001(\t\022!\n\031waits_f" +
+      "or_interaction_ids\030\004 \003(\t\022\026\n\016branch_node_" +
+      "id\030\005 \001(\t\"(\n\022HeldMessageRemoved\022\022\n\nmessag" +
+      "e_id\030\001 \001(\t\"5\n\013QueuePaused\022&\n\005pause\030\001 \001(\013" +
+      "2\027.turngate.v1.QueuePause\"\016\n\014QueueResume" +
+      "d\"!\n\016BranchSelected\022\017\n\007node_id\030\001 \001(\t\"\266\001\n" +
+      "\nRunCreated\022\035\n\003run\030\001 \001(\0132\020.turngate.v1.R" +
+      "un\022\020\n\010selected\030\002 \001(\010\022!\n\031origin_through_m" +
+      "essage_id\030\003 \001(\t\0227\n\021inherited_results\030\004 \003" +
+      "(\0132\034.turngate.v1.InheritedResult\022\033\n\023answ" +
+      "ered_message_id\030\005 \001(\t\"2\n\017InheritedResult" +
+      "\022\017\n\007call_id\030\001 \001(\t\022\016\n\006run_id\030\002 \001(\t\"\363\001\n\017Ru" +
+      "nStateChanged\022\016\n\006run_id\030\001 \001(\t\022$\n\005state\030\002" +
+      " \001(\0162\025.turngate.v1.RunState\022\017\n\007attempt\030\003" +
+      " \001(\005\022!\n\031waits_for_interaction_ids\030\004 \003(\t\022" +
+      "(\n\007failure\030\005 \001(\0132\027.turngate.v1.RunFailur" +
+      "e\022\016\n\006detail\030\006 \001(\t\022*\n\005cause\030\007 \001(\0162\033.turng" +
+      "ate.v1.RunChangeCause\022\020\n\010unplaced\030\010 \001(\010\"" +
+      "S\n\016MessageStarted\022\022\n\nmessage_id\030\001 \001(\t\022\016\n" +
+      "\006run_id\030\002 \001(\t\022\014\n\004step\030\003 \001(\005\022\017\n\007attempt\030\004" +
+      " \001(\005\"\206\001\n\tTextDelta\022\022\n\nmessage_id\030\001 \001(\t\022\016" +
+      "\n\006run_id\030\002 \001(\t\022\022\n\npart_index\030\003 \001(\005\022#\n\004ki" +
+      "nd\030\004 \001(\0162\025.turngate.v1.TextKind\022\016\n\006offse" +
+      "t\030\005 \001(\003\022\014\n\004text\030\006 \001(\t\"\217\001\n\rToolCallDelta\022" +
+      "\022\n\nmessage_id\030\001 \001(\t\022\016\n\006run_id\030\002 \001(\t\022\022\n\np" +
+      "art_index\030\003 \001(\005\022\017\n\007call_id\030\004 \001(\t\022\014\n\004name" +
+      "\030\005 \001(\t\022\016\n\006offset\030\006 \001(\003\022\027\n\017arguments_delt" +
+      "a\030\007 \001(\t\"9\n\020MessageCompleted\022%\n\007message\030\001" +
+      " \001(\0132\024.turngate.v1.Message\"6\n\020MessageWit" +
+      "hdrawn\022\022\n\nmessage_id\030\001 \001(\t\022\016\n\006run_id\030\002 \001" +
+      "(\t\"\212\001\n\017RenderHintAdded\022\022\n\nmessage_id\030\001 \001" +
+      "(\t\022\016\n\006run_id\030\002 \001(\t\022%\n\004hint\030\003 \001(\0132\027.turng" +
+      "ate.v1.RenderHint\022,\n\013declaration\030\004 \001(\0132\027" +
+      ".turngate.v1.ClientTool\"S\n\013ToolStarted\022\017" +
       "\n\007call_id\030\001 \001(\t\022\016\n\006run_id\030\002 \001(\t\022\017\n\007attem" +
       "pt\030\003 \001(\005\022\022\n\nidempotent\030\004 \001(\010\"b\n\017ToolResu" +
       "ltAdded\022\016\n\006run_id\030\001 \001(\t\022\'\n\006result\030\002 \001(\0132" +
@@ -272,7 +280,9 @@ public final class Event extends com.google.protobuf.GeneratedFile {
       "e\030\002 \001(\0162\036.turngate.v1.InteractionNotice\"" +
       " \n\014GrantRevoked\022\020\n\010grant_id\030\001 \001(\t\"F\n\017Ses" +
       "sionImported\022\031\n\021source_session_id\030\001 \001(\t\022" +
-      "\030\n\020source_tenant_id\030\002 \001(\t\"\020\n\016SessionDele" +
+      "\030\n\020source_tenant_id\030\002 \001(\t\"N\n\026OperatorPol" +
+      "icyRecorded\0224\n\017operator_policy\030\001 \001(\0132\033.t" +
+      "urngate.v1.OperatorPolicy\"\020\n\016SessionDele" +
       "ted*o\n\tActorKind\022\032\n\026ACTOR_KIND_UNSPECIFI" +
       "ED\020\000\022\030\n\024ACTOR_KIND_PRINCIPAL\020\001\022\025\n\021ACTOR_" +
       "KIND_RUNNER\020\002\022\025\n\021ACTOR_KIND_BROKER\020\003*R\n\010" +
@@ -296,7 +306,7 @@ public final class Event extends com.google.protobuf.GeneratedFile {
     internal_static_turngate_v1_SessionEvent_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_SessionEvent_descriptor,
-        new java.lang.String[] { "Position", "CreateTime", "Actor", "ActorKind", "TenantId", "SessionCreated", "PromptAdded", "MessageHeld", "HeldMessageRemoved", "QueuePaused", "QueueResumed", "BranchSelected", "RunCreated", "RunStateChanged", "MessageStarted", "TextDelta", "ToolCallDelta", "MessageCompleted", "MessageWithdrawn", "RenderHintAdded", "ToolStarted", "ToolResultAdded", "InteractionOpened", "AnswerAdded", "InteractionClosed", "NoticeAdded", "GrantRevoked", "SessionDeleted", "HoldChanged", "SessionImported", "Event", });
+        new java.lang.String[] { "Position", "CreateTime", "Actor", "ActorKind", "TenantId", "SessionCreated", "PromptAdded", "MessageHeld", "HeldMessageRemoved", "QueuePaused", "QueueResumed", "BranchSelected", "RunCreated", "RunStateChanged", "MessageStarted", "TextDelta", "ToolCallDelta", "MessageCompleted", "MessageWithdrawn", "RenderHintAdded", "ToolStarted", "ToolResultAdded", "InteractionOpened", "AnswerAdded", "InteractionClosed", "NoticeAdded", "GrantRevoked", "SessionDeleted", "HoldChanged", "SessionImported", "OperatorPolicyRecorded", "Event", });
     internal_static_turngate_v1_SessionCreated_descriptor =
       getDescriptor().getMessageType(1);
     internal_static_turngate_v1_SessionCreated_fieldAccessorTable = new
@@ -398,7 +408,7 @@ public final class Event extends com.google.protobuf.GeneratedFile {
     internal_static_turngate_v1_RenderHintAdded_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_RenderHintAdded_descriptor,
-        new java.lang.String[] { "MessageId", "RunId", "Hint", });
+        new java.lang.String[] { "MessageId", "RunId", "Hint", "Declaration", });
     internal_static_turngate_v1_ToolStarted_descriptor =
       getDescriptor().getMessageType(18);
     internal_static_turngate_v1_ToolStarted_fieldAccessorTable = new
@@ -447,8 +457,14 @@ public final class Event extends com.google.protobuf.GeneratedFile {
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_SessionImported_descriptor,
         new java.lang.String[] { "SourceSessionId", "SourceTenantId", });
-    internal_static_turngate_v1_SessionDeleted_descriptor =
+    internal_static_turngate_v1_OperatorPolicyRecorded_descriptor =
       getDescriptor().getMessageType(26);
+    internal_static_turngate_v1_OperatorPolicyRecorded_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_turngate_v1_OperatorPolicyRecorded_descriptor,
+        new java.lang.String[] { "OperatorPolicy", });
+    internal_static_turngate_v1_SessionDeleted_descriptor =
+      getDescriptor().getMessageType(27);
     internal_static_turngate_v1_SessionDeleted_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_SessionDeleted_descriptor,

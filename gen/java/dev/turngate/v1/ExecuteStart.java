@@ -280,7 +280,8 @@ private static final long serialVersionUID = 0L;
   private dev.turngate.v1.ApprovalPolicy approvalPolicy_;
   /**
    * <pre>
-   * The policy that the run was started with. The broker decides by it; runners may show it to an agent.
+   * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+   * and by what the operator denies today; runners may show it to an agent.
    * </pre>
    *
    * <code>.turngate.v1.ApprovalPolicy approval_policy = 6;</code>
@@ -292,7 +293,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The policy that the run was started with. The broker decides by it; runners may show it to an agent.
+   * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+   * and by what the operator denies today; runners may show it to an agent.
    * </pre>
    *
    * <code>.turngate.v1.ApprovalPolicy approval_policy = 6;</code>
@@ -304,7 +306,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The policy that the run was started with. The broker decides by it; runners may show it to an agent.
+   * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+   * and by what the operator denies today; runners may show it to an agent.
    * </pre>
    *
    * <code>.turngate.v1.ApprovalPolicy approval_policy = 6;</code>
@@ -2408,7 +2411,8 @@ private static final long serialVersionUID = 0L;
         dev.turngate.v1.ApprovalPolicy, dev.turngate.v1.ApprovalPolicy.Builder, dev.turngate.v1.ApprovalPolicyOrBuilder> approvalPolicyBuilder_;
     /**
      * <pre>
-     * The policy that the run was started with. The broker decides by it; runners may show it to an agent.
+     * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+     * and by what the operator denies today; runners may show it to an agent.
      * </pre>
      *
      * <code>.turngate.v1.ApprovalPolicy approval_policy = 6;</code>
@@ -2419,7 +2423,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The policy that the run was started with. The broker decides by it; runners may show it to an agent.
+     * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+     * and by what the operator denies today; runners may show it to an agent.
      * </pre>
      *
      * <code>.turngate.v1.ApprovalPolicy approval_policy = 6;</code>
@@ -2434,7 +2439,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The policy that the run was started with. The broker decides by it; runners may show it to an agent.
+     * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+     * and by what the operator denies today; runners may show it to an agent.
      * </pre>
      *
      * <code>.turngate.v1.ApprovalPolicy approval_policy = 6;</code>
@@ -2454,7 +2460,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The policy that the run was started with. The broker decides by it; runners may show it to an agent.
+     * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+     * and by what the operator denies today; runners may show it to an agent.
      * </pre>
      *
      * <code>.turngate.v1.ApprovalPolicy approval_policy = 6;</code>
@@ -2472,7 +2479,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The policy that the run was started with. The broker decides by it; runners may show it to an agent.
+     * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+     * and by what the operator denies today; runners may show it to an agent.
      * </pre>
      *
      * <code>.turngate.v1.ApprovalPolicy approval_policy = 6;</code>
@@ -2497,7 +2505,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The policy that the run was started with. The broker decides by it; runners may show it to an agent.
+     * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+     * and by what the operator denies today; runners may show it to an agent.
      * </pre>
      *
      * <code>.turngate.v1.ApprovalPolicy approval_policy = 6;</code>
@@ -2514,7 +2523,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The policy that the run was started with. The broker decides by it; runners may show it to an agent.
+     * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+     * and by what the operator denies today; runners may show it to an agent.
      * </pre>
      *
      * <code>.turngate.v1.ApprovalPolicy approval_policy = 6;</code>
@@ -2526,7 +2536,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The policy that the run was started with. The broker decides by it; runners may show it to an agent.
+     * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+     * and by what the operator denies today; runners may show it to an agent.
      * </pre>
      *
      * <code>.turngate.v1.ApprovalPolicy approval_policy = 6;</code>
@@ -2541,7 +2552,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The policy that the run was started with. The broker decides by it; runners may show it to an agent.
+     * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+     * and by what the operator denies today; runners may show it to an agent.
      * </pre>
      *
      * <code>.turngate.v1.ApprovalPolicy approval_policy = 6;</code>

@@ -126,7 +126,8 @@ public interface ExecuteStartOrBuilder extends
 
   /**
    * <pre>
-   * The policy that the run was started with. The broker decides by it; runners may show it to an agent.
+   * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+   * and by what the operator denies today; runners may show it to an agent.
    * </pre>
    *
    * <code>.turngate.v1.ApprovalPolicy approval_policy = 6;</code>
@@ -135,7 +136,8 @@ public interface ExecuteStartOrBuilder extends
   boolean hasApprovalPolicy();
   /**
    * <pre>
-   * The policy that the run was started with. The broker decides by it; runners may show it to an agent.
+   * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+   * and by what the operator denies today; runners may show it to an agent.
    * </pre>
    *
    * <code>.turngate.v1.ApprovalPolicy approval_policy = 6;</code>
@@ -144,7 +146,8 @@ public interface ExecuteStartOrBuilder extends
   dev.turngate.v1.ApprovalPolicy getApprovalPolicy();
   /**
    * <pre>
-   * The policy that the run was started with. The broker decides by it; runners may show it to an agent.
+   * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+   * and by what the operator denies today; runners may show it to an agent.
    * </pre>
    *
    * <code>.turngate.v1.ApprovalPolicy approval_policy = 6;</code>

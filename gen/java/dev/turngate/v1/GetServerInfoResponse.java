@@ -39,6 +39,7 @@ private static final long serialVersionUID = 0L;
     authentication_ = "";
     notImplemented_ =
         com.google.protobuf.LazyStringArrayList.emptyList();
+    operatorPolicyId_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -354,6 +355,55 @@ private static final long serialVersionUID = 0L;
     return notImplemented_.getByteString(index);
   }
 
+  public static final int OPERATOR_POLICY_ID_FIELD_NUMBER = 7;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object operatorPolicyId_ = "";
+  /**
+   * <pre>
+   * The operator's policy that this broker judges by today; empty: none. Brokers that have all read the same
+   * policy tell the same id.
+   * </pre>
+   *
+   * <code>string operator_policy_id = 7;</code>
+   * @return The operatorPolicyId.
+   */
+  @java.lang.Override
+  public java.lang.String getOperatorPolicyId() {
+    java.lang.Object ref = operatorPolicyId_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      operatorPolicyId_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * The operator's policy that this broker judges by today; empty: none. Brokers that have all read the same
+   * policy tell the same id.
+   * </pre>
+   *
+   * <code>string operator_policy_id = 7;</code>
+   * @return The bytes for operatorPolicyId.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getOperatorPolicyIdBytes() {
+    java.lang.Object ref = operatorPolicyId_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      operatorPolicyId_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -385,6 +435,9 @@ private static final long serialVersionUID = 0L;
     }
     for (int i = 0; i < notImplemented_.size(); i++) {
       com.google.protobuf.GeneratedMessage.writeString(output, 6, notImplemented_.getRaw(i));
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(operatorPolicyId_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 7, operatorPolicyId_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -425,6 +478,9 @@ private static final long serialVersionUID = 0L;
       size += dataSize;
       size += 1 * getNotImplementedList().size();
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(operatorPolicyId_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(7, operatorPolicyId_);
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -455,6 +511,8 @@ private static final long serialVersionUID = 0L;
     }
     if (!getNotImplementedList()
         .equals(other.getNotImplementedList())) return false;
+    if (!getOperatorPolicyId()
+        .equals(other.getOperatorPolicyId())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -486,6 +544,8 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + NOT_IMPLEMENTED_FIELD_NUMBER;
       hash = (53 * hash) + getNotImplementedList().hashCode();
     }
+    hash = (37 * hash) + OPERATOR_POLICY_ID_FIELD_NUMBER;
+    hash = (53 * hash) + getOperatorPolicyId().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -646,6 +706,7 @@ private static final long serialVersionUID = 0L;
       }
       notImplemented_ =
           com.google.protobuf.LazyStringArrayList.emptyList();
+      operatorPolicyId_ = "";
       return this;
     }
 
@@ -712,6 +773,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000020) != 0)) {
         notImplemented_.makeImmutable();
         result.notImplemented_ = notImplemented_;
+      }
+      if (((from_bitField0_ & 0x00000040) != 0)) {
+        result.operatorPolicyId_ = operatorPolicyId_;
       }
       result.bitField0_ |= to_bitField0_;
     }
@@ -787,6 +851,11 @@ private static final long serialVersionUID = 0L;
         }
         onChanged();
       }
+      if (!other.getOperatorPolicyId().isEmpty()) {
+        operatorPolicyId_ = other.operatorPolicyId_;
+        bitField0_ |= 0x00000040;
+        onChanged();
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -855,6 +924,11 @@ private static final long serialVersionUID = 0L;
               notImplemented_.add(s);
               break;
             } // case 50
+            case 58: {
+              operatorPolicyId_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000040;
+              break;
+            } // case 58
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1815,6 +1889,103 @@ private static final long serialVersionUID = 0L;
       ensureNotImplementedIsMutable();
       notImplemented_.add(value);
       bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object operatorPolicyId_ = "";
+    /**
+     * <pre>
+     * The operator's policy that this broker judges by today; empty: none. Brokers that have all read the same
+     * policy tell the same id.
+     * </pre>
+     *
+     * <code>string operator_policy_id = 7;</code>
+     * @return The operatorPolicyId.
+     */
+    public java.lang.String getOperatorPolicyId() {
+      java.lang.Object ref = operatorPolicyId_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        operatorPolicyId_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The operator's policy that this broker judges by today; empty: none. Brokers that have all read the same
+     * policy tell the same id.
+     * </pre>
+     *
+     * <code>string operator_policy_id = 7;</code>
+     * @return The bytes for operatorPolicyId.
+     */
+    public com.google.protobuf.ByteString
+        getOperatorPolicyIdBytes() {
+      java.lang.Object ref = operatorPolicyId_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        operatorPolicyId_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The operator's policy that this broker judges by today; empty: none. Brokers that have all read the same
+     * policy tell the same id.
+     * </pre>
+     *
+     * <code>string operator_policy_id = 7;</code>
+     * @param value The operatorPolicyId to set.
+     * @return This builder for chaining.
+     */
+    public Builder setOperatorPolicyId(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      operatorPolicyId_ = value;
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The operator's policy that this broker judges by today; empty: none. Brokers that have all read the same
+     * policy tell the same id.
+     * </pre>
+     *
+     * <code>string operator_policy_id = 7;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearOperatorPolicyId() {
+      operatorPolicyId_ = getDefaultInstance().getOperatorPolicyId();
+      bitField0_ = (bitField0_ & ~0x00000040);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The operator's policy that this broker judges by today; empty: none. Brokers that have all read the same
+     * policy tell the same id.
+     * </pre>
+     *
+     * <code>string operator_policy_id = 7;</code>
+     * @param value The bytes for operatorPolicyId to set.
+     * @return This builder for chaining.
+     */
+    public Builder setOperatorPolicyIdBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      operatorPolicyId_ = value;
+      bitField0_ |= 0x00000040;
       onChanged();
       return this;
     }

@@ -202,4 +202,26 @@ public interface GetServerInfoResponseOrBuilder extends
    */
   com.google.protobuf.ByteString
       getNotImplementedBytes(int index);
+
+  /**
+   * <pre>
+   * The operator's policy that this broker judges by today; empty: none. Brokers that have all read the same
+   * policy tell the same id.
+   * </pre>
+   *
+   * <code>string operator_policy_id = 7;</code>
+   * @return The operatorPolicyId.
+   */
+  java.lang.String getOperatorPolicyId();
+  /**
+   * <pre>
+   * The operator's policy that this broker judges by today; empty: none. Brokers that have all read the same
+   * policy tell the same id.
+   * </pre>
+   *
+   * <code>string operator_policy_id = 7;</code>
+   * @return The bytes for operatorPolicyId.
+   */
+  com.google.protobuf.ByteString
+      getOperatorPolicyIdBytes();
 }

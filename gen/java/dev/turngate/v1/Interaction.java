@@ -749,8 +749,8 @@ private static final long serialVersionUID = 0L;
   private boolean declared_ = false;
   /**
    * <pre>
-   * True if the tool is built in or declared by the session; an undeclared one is settled by the broker if
-   * nobody can show it (rule D1).
+   * True if the tool is built in, or declared by the session or by the run's agent; an undeclared one is settled
+   * by the broker if nobody can show it (rule D1).
    * </pre>
    *
    * <code>bool declared = 18;</code>
@@ -3942,8 +3942,8 @@ private static final long serialVersionUID = 0L;
     private boolean declared_ ;
     /**
      * <pre>
-     * True if the tool is built in or declared by the session; an undeclared one is settled by the broker if
-     * nobody can show it (rule D1).
+     * True if the tool is built in, or declared by the session or by the run's agent; an undeclared one is settled
+     * by the broker if nobody can show it (rule D1).
      * </pre>
      *
      * <code>bool declared = 18;</code>
@@ -3955,8 +3955,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * True if the tool is built in or declared by the session; an undeclared one is settled by the broker if
-     * nobody can show it (rule D1).
+     * True if the tool is built in, or declared by the session or by the run's agent; an undeclared one is settled
+     * by the broker if nobody can show it (rule D1).
      * </pre>
      *
      * <code>bool declared = 18;</code>
@@ -3972,8 +3972,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * True if the tool is built in or declared by the session; an undeclared one is settled by the broker if
-     * nobody can show it (rule D1).
+     * True if the tool is built in, or declared by the session or by the run's agent; an undeclared one is settled
+     * by the broker if nobody can show it (rule D1).
      * </pre>
      *
      * <code>bool declared = 18;</code>

@@ -404,8 +404,8 @@ public interface InteractionOrBuilder extends
 
   /**
    * <pre>
-   * True if the tool is built in or declared by the session; an undeclared one is settled by the broker if
-   * nobody can show it (rule D1).
+   * True if the tool is built in, or declared by the session or by the run's agent; an undeclared one is settled
+   * by the broker if nobody can show it (rule D1).
    * </pre>
    *
    * <code>bool declared = 18;</code>

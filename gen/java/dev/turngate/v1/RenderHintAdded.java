@@ -183,6 +183,47 @@ private static final long serialVersionUID = 0L;
     return hint_ == null ? dev.turngate.v1.RenderHint.getDefaultInstance() : hint_;
   }
 
+  public static final int DECLARATION_FIELD_NUMBER = 4;
+  private dev.turngate.v1.ClientTool declaration_;
+  /**
+   * <pre>
+   * Set if the run's agent has declared the tool: how its calls are answered. Kept with the call (rule R7); only
+   * output schema, expiry and conflict policy are in it. Of several for one call the first counts.
+   * </pre>
+   *
+   * <code>.turngate.v1.ClientTool declaration = 4;</code>
+   * @return Whether the declaration field is set.
+   */
+  @java.lang.Override
+  public boolean hasDeclaration() {
+    return ((bitField0_ & 0x00000002) != 0);
+  }
+  /**
+   * <pre>
+   * Set if the run's agent has declared the tool: how its calls are answered. Kept with the call (rule R7); only
+   * output schema, expiry and conflict policy are in it. Of several for one call the first counts.
+   * </pre>
+   *
+   * <code>.turngate.v1.ClientTool declaration = 4;</code>
+   * @return The declaration.
+   */
+  @java.lang.Override
+  public dev.turngate.v1.ClientTool getDeclaration() {
+    return declaration_ == null ? dev.turngate.v1.ClientTool.getDefaultInstance() : declaration_;
+  }
+  /**
+   * <pre>
+   * Set if the run's agent has declared the tool: how its calls are answered. Kept with the call (rule R7); only
+   * output schema, expiry and conflict policy are in it. Of several for one call the first counts.
+   * </pre>
+   *
+   * <code>.turngate.v1.ClientTool declaration = 4;</code>
+   */
+  @java.lang.Override
+  public dev.turngate.v1.ClientToolOrBuilder getDeclarationOrBuilder() {
+    return declaration_ == null ? dev.turngate.v1.ClientTool.getDefaultInstance() : declaration_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -206,6 +247,9 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000001) != 0)) {
       output.writeMessage(3, getHint());
     }
+    if (((bitField0_ & 0x00000002) != 0)) {
+      output.writeMessage(4, getDeclaration());
+    }
     getUnknownFields().writeTo(output);
   }
 
@@ -224,6 +268,10 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000001) != 0)) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(3, getHint());
+    }
+    if (((bitField0_ & 0x00000002) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(4, getDeclaration());
     }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
@@ -249,6 +297,11 @@ private static final long serialVersionUID = 0L;
       if (!getHint()
           .equals(other.getHint())) return false;
     }
+    if (hasDeclaration() != other.hasDeclaration()) return false;
+    if (hasDeclaration()) {
+      if (!getDeclaration()
+          .equals(other.getDeclaration())) return false;
+    }
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -267,6 +320,10 @@ private static final long serialVersionUID = 0L;
     if (hasHint()) {
       hash = (37 * hash) + HINT_FIELD_NUMBER;
       hash = (53 * hash) + getHint().hashCode();
+    }
+    if (hasDeclaration()) {
+      hash = (37 * hash) + DECLARATION_FIELD_NUMBER;
+      hash = (53 * hash) + getDeclaration().hashCode();
     }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
@@ -404,6 +461,7 @@ private static final long serialVersionUID = 0L;
       if (com.google.protobuf.GeneratedMessage
               .alwaysUseFieldBuilders) {
         internalGetHintFieldBuilder();
+        internalGetDeclarationFieldBuilder();
       }
     }
     @java.lang.Override
@@ -416,6 +474,11 @@ private static final long serialVersionUID = 0L;
       if (hintBuilder_ != null) {
         hintBuilder_.dispose();
         hintBuilder_ = null;
+      }
+      declaration_ = null;
+      if (declarationBuilder_ != null) {
+        declarationBuilder_.dispose();
+        declarationBuilder_ = null;
       }
       return this;
     }
@@ -463,6 +526,12 @@ private static final long serialVersionUID = 0L;
             : hintBuilder_.build();
         to_bitField0_ |= 0x00000001;
       }
+      if (((from_bitField0_ & 0x00000008) != 0)) {
+        result.declaration_ = declarationBuilder_ == null
+            ? declaration_
+            : declarationBuilder_.build();
+        to_bitField0_ |= 0x00000002;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -490,6 +559,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasHint()) {
         mergeHint(other.getHint());
+      }
+      if (other.hasDeclaration()) {
+        mergeDeclaration(other.getDeclaration());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -534,6 +606,13 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000004;
               break;
             } // case 26
+            case 34: {
+              input.readMessage(
+                  internalGetDeclarationFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00000008;
+              break;
+            } // case 34
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -890,6 +969,172 @@ private static final long serialVersionUID = 0L;
         hint_ = null;
       }
       return hintBuilder_;
+    }
+
+    private dev.turngate.v1.ClientTool declaration_;
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.turngate.v1.ClientTool, dev.turngate.v1.ClientTool.Builder, dev.turngate.v1.ClientToolOrBuilder> declarationBuilder_;
+    /**
+     * <pre>
+     * Set if the run's agent has declared the tool: how its calls are answered. Kept with the call (rule R7); only
+     * output schema, expiry and conflict policy are in it. Of several for one call the first counts.
+     * </pre>
+     *
+     * <code>.turngate.v1.ClientTool declaration = 4;</code>
+     * @return Whether the declaration field is set.
+     */
+    public boolean hasDeclaration() {
+      return ((bitField0_ & 0x00000008) != 0);
+    }
+    /**
+     * <pre>
+     * Set if the run's agent has declared the tool: how its calls are answered. Kept with the call (rule R7); only
+     * output schema, expiry and conflict policy are in it. Of several for one call the first counts.
+     * </pre>
+     *
+     * <code>.turngate.v1.ClientTool declaration = 4;</code>
+     * @return The declaration.
+     */
+    public dev.turngate.v1.ClientTool getDeclaration() {
+      if (declarationBuilder_ == null) {
+        return declaration_ == null ? dev.turngate.v1.ClientTool.getDefaultInstance() : declaration_;
+      } else {
+        return declarationBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * Set if the run's agent has declared the tool: how its calls are answered. Kept with the call (rule R7); only
+     * output schema, expiry and conflict policy are in it. Of several for one call the first counts.
+     * </pre>
+     *
+     * <code>.turngate.v1.ClientTool declaration = 4;</code>
+     */
+    public Builder setDeclaration(dev.turngate.v1.ClientTool value) {
+      if (declarationBuilder_ == null) {
+        if (value == null) {
+          throw new NullPointerException();
+        }
+        declaration_ = value;
+      } else {
+        declarationBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Set if the run's agent has declared the tool: how its calls are answered. Kept with the call (rule R7); only
+     * output schema, expiry and conflict policy are in it. Of several for one call the first counts.
+     * </pre>
+     *
+     * <code>.turngate.v1.ClientTool declaration = 4;</code>
+     */
+    public Builder setDeclaration(
+        dev.turngate.v1.ClientTool.Builder builderForValue) {
+      if (declarationBuilder_ == null) {
+        declaration_ = builderForValue.build();
+      } else {
+        declarationBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Set if the run's agent has declared the tool: how its calls are answered. Kept with the call (rule R7); only
+     * output schema, expiry and conflict policy are in it. Of several for one call the first counts.
+     * </pre>
+     *
+     * <code>.turngate.v1.ClientTool declaration = 4;</code>
+     */
+    public Builder mergeDeclaration(dev.turngate.v1.ClientTool value) {
+      if (declarationBuilder_ == null) {
+        if (((bitField0_ & 0x00000008) != 0) &&
+          declaration_ != null &&
+          declaration_ != dev.turngate.v1.ClientTool.getDefaultInstance()) {
+          getDeclarationBuilder().mergeFrom(value);
+        } else {
+          declaration_ = value;
+        }
+      } else {
+        declarationBuilder_.mergeFrom(value);
+      }
+      if (declaration_ != null) {
+        bitField0_ |= 0x00000008;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Set if the run's agent has declared the tool: how its calls are answered. Kept with the call (rule R7); only
+     * output schema, expiry and conflict policy are in it. Of several for one call the first counts.
+     * </pre>
+     *
+     * <code>.turngate.v1.ClientTool declaration = 4;</code>
+     */
+    public Builder clearDeclaration() {
+      bitField0_ = (bitField0_ & ~0x00000008);
+      declaration_ = null;
+      if (declarationBuilder_ != null) {
+        declarationBuilder_.dispose();
+        declarationBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Set if the run's agent has declared the tool: how its calls are answered. Kept with the call (rule R7); only
+     * output schema, expiry and conflict policy are in it. Of several for one call the first counts.
+     * </pre>
+     *
+     * <code>.turngate.v1.ClientTool declaration = 4;</code>
+     */
+    public dev.turngate.v1.ClientTool.Builder getDeclarationBuilder() {
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return internalGetDeclarationFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * Set if the run's agent has declared the tool: how its calls are answered. Kept with the call (rule R7); only
+     * output schema, expiry and conflict policy are in it. Of several for one call the first counts.
+     * </pre>
+     *
+     * <code>.turngate.v1.ClientTool declaration = 4;</code>
+     */
+    public dev.turngate.v1.ClientToolOrBuilder getDeclarationOrBuilder() {
+      if (declarationBuilder_ != null) {
+        return declarationBuilder_.getMessageOrBuilder();
+      } else {
+        return declaration_ == null ?
+            dev.turngate.v1.ClientTool.getDefaultInstance() : declaration_;
+      }
+    }
+    /**
+     * <pre>
+     * Set if the run's agent has declared the tool: how its calls are answered. Kept with the call (rule R7); only
+     * output schema, expiry and conflict policy are in it. Of several for one call the first counts.
+     * </pre>
+     *
+     * <code>.turngate.v1.ClientTool declaration = 4;</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.turngate.v1.ClientTool, dev.turngate.v1.ClientTool.Builder, dev.turngate.v1.ClientToolOrBuilder> 
+        internalGetDeclarationFieldBuilder() {
+      if (declarationBuilder_ == null) {
+        declarationBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            dev.turngate.v1.ClientTool, dev.turngate.v1.ClientTool.Builder, dev.turngate.v1.ClientToolOrBuilder>(
+                getDeclaration(),
+                getParentForChildren(),
+                isClean());
+        declaration_ = null;
+      }
+      return declarationBuilder_;
     }
 
     // @@protoc_insertion_point(builder_scope:turngate.v1.RenderHintAdded)

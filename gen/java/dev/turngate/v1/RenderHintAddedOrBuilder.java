@@ -76,4 +76,34 @@ public interface RenderHintAddedOrBuilder extends
    * <code>.turngate.v1.RenderHint hint = 3;</code>
    */
   dev.turngate.v1.RenderHintOrBuilder getHintOrBuilder();
+
+  /**
+   * <pre>
+   * Set if the run's agent has declared the tool: how its calls are answered. Kept with the call (rule R7); only
+   * output schema, expiry and conflict policy are in it. Of several for one call the first counts.
+   * </pre>
+   *
+   * <code>.turngate.v1.ClientTool declaration = 4;</code>
+   * @return Whether the declaration field is set.
+   */
+  boolean hasDeclaration();
+  /**
+   * <pre>
+   * Set if the run's agent has declared the tool: how its calls are answered. Kept with the call (rule R7); only
+   * output schema, expiry and conflict policy are in it. Of several for one call the first counts.
+   * </pre>
+   *
+   * <code>.turngate.v1.ClientTool declaration = 4;</code>
+   * @return The declaration.
+   */
+  dev.turngate.v1.ClientTool getDeclaration();
+  /**
+   * <pre>
+   * Set if the run's agent has declared the tool: how its calls are answered. Kept with the call (rule R7); only
+   * output schema, expiry and conflict policy are in it. Of several for one call the first counts.
+   * </pre>
+   *
+   * <code>.turngate.v1.ClientTool declaration = 4;</code>
+   */
+  dev.turngate.v1.ClientToolOrBuilder getDeclarationOrBuilder();
 }

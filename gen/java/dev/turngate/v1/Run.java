@@ -46,6 +46,7 @@ private static final long serialVersionUID = 0L;
     agent_ = "";
     siblingRunIds_ =
         com.google.protobuf.LazyStringArrayList.emptyList();
+    operatorPolicyId_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -784,6 +785,55 @@ private static final long serialVersionUID = 0L;
     return onSelectedBranch_;
   }
 
+  public static final int OPERATOR_POLICY_ID_FIELD_NUMBER = 20;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object operatorPolicyId_ = "";
+  /**
+   * <pre>
+   * The operator's policy that it was started with (rule R7), as `operator_policy_recorded` has it; empty: there
+   * was none. A copy or a retry has its origin's. Of today's policy only a `DENY` applies to it.
+   * </pre>
+   *
+   * <code>string operator_policy_id = 20;</code>
+   * @return The operatorPolicyId.
+   */
+  @java.lang.Override
+  public java.lang.String getOperatorPolicyId() {
+    java.lang.Object ref = operatorPolicyId_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      operatorPolicyId_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * The operator's policy that it was started with (rule R7), as `operator_policy_recorded` has it; empty: there
+   * was none. A copy or a retry has its origin's. Of today's policy only a `DENY` applies to it.
+   * </pre>
+   *
+   * <code>string operator_policy_id = 20;</code>
+   * @return The bytes for operatorPolicyId.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getOperatorPolicyIdBytes() {
+    java.lang.Object ref = operatorPolicyId_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      operatorPolicyId_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -854,6 +904,9 @@ private static final long serialVersionUID = 0L;
     }
     if (onSelectedBranch_ != false) {
       output.writeBool(19, onSelectedBranch_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(operatorPolicyId_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 20, operatorPolicyId_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -941,6 +994,9 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeBoolSize(19, onSelectedBranch_);
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(operatorPolicyId_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(20, operatorPolicyId_);
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -1007,6 +1063,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getSiblingRunIdsList())) return false;
     if (getOnSelectedBranch()
         != other.getOnSelectedBranch()) return false;
+    if (!getOperatorPolicyId()
+        .equals(other.getOperatorPolicyId())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -1072,6 +1130,8 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + ON_SELECTED_BRANCH_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
         getOnSelectedBranch());
+    hash = (37 * hash) + OPERATOR_POLICY_ID_FIELD_NUMBER;
+    hash = (53 * hash) + getOperatorPolicyId().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -1259,6 +1319,7 @@ private static final long serialVersionUID = 0L;
       siblingRunIds_ =
           com.google.protobuf.LazyStringArrayList.emptyList();
       onSelectedBranch_ = false;
+      operatorPolicyId_ = "";
       return this;
     }
 
@@ -1367,6 +1428,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00040000) != 0)) {
         result.onSelectedBranch_ = onSelectedBranch_;
       }
+      if (((from_bitField0_ & 0x00080000) != 0)) {
+        result.operatorPolicyId_ = operatorPolicyId_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -1466,6 +1530,11 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getOnSelectedBranch() != false) {
         setOnSelectedBranch(other.getOnSelectedBranch());
+      }
+      if (!other.getOperatorPolicyId().isEmpty()) {
+        operatorPolicyId_ = other.operatorPolicyId_;
+        bitField0_ |= 0x00080000;
+        onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -1600,6 +1669,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00040000;
               break;
             } // case 152
+            case 162: {
+              operatorPolicyId_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00080000;
+              break;
+            } // case 162
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -3610,6 +3684,103 @@ private static final long serialVersionUID = 0L;
     public Builder clearOnSelectedBranch() {
       bitField0_ = (bitField0_ & ~0x00040000);
       onSelectedBranch_ = false;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object operatorPolicyId_ = "";
+    /**
+     * <pre>
+     * The operator's policy that it was started with (rule R7), as `operator_policy_recorded` has it; empty: there
+     * was none. A copy or a retry has its origin's. Of today's policy only a `DENY` applies to it.
+     * </pre>
+     *
+     * <code>string operator_policy_id = 20;</code>
+     * @return The operatorPolicyId.
+     */
+    public java.lang.String getOperatorPolicyId() {
+      java.lang.Object ref = operatorPolicyId_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        operatorPolicyId_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The operator's policy that it was started with (rule R7), as `operator_policy_recorded` has it; empty: there
+     * was none. A copy or a retry has its origin's. Of today's policy only a `DENY` applies to it.
+     * </pre>
+     *
+     * <code>string operator_policy_id = 20;</code>
+     * @return The bytes for operatorPolicyId.
+     */
+    public com.google.protobuf.ByteString
+        getOperatorPolicyIdBytes() {
+      java.lang.Object ref = operatorPolicyId_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        operatorPolicyId_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The operator's policy that it was started with (rule R7), as `operator_policy_recorded` has it; empty: there
+     * was none. A copy or a retry has its origin's. Of today's policy only a `DENY` applies to it.
+     * </pre>
+     *
+     * <code>string operator_policy_id = 20;</code>
+     * @param value The operatorPolicyId to set.
+     * @return This builder for chaining.
+     */
+    public Builder setOperatorPolicyId(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      operatorPolicyId_ = value;
+      bitField0_ |= 0x00080000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The operator's policy that it was started with (rule R7), as `operator_policy_recorded` has it; empty: there
+     * was none. A copy or a retry has its origin's. Of today's policy only a `DENY` applies to it.
+     * </pre>
+     *
+     * <code>string operator_policy_id = 20;</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearOperatorPolicyId() {
+      operatorPolicyId_ = getDefaultInstance().getOperatorPolicyId();
+      bitField0_ = (bitField0_ & ~0x00080000);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The operator's policy that it was started with (rule R7), as `operator_policy_recorded` has it; empty: there
+     * was none. A copy or a retry has its origin's. Of today's policy only a `DENY` applies to it.
+     * </pre>
+     *
+     * <code>string operator_policy_id = 20;</code>
+     * @param value The bytes for operatorPolicyId to set.
+     * @return This builder for chaining.
+     */
+    public Builder setOperatorPolicyIdBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      operatorPolicyId_ = value;
+      bitField0_ |= 0x00080000;
       onChanged();
       return this;
     }

@@ -434,4 +434,26 @@ public interface RunOrBuilder extends
    * @return The onSelectedBranch.
    */
   boolean getOnSelectedBranch();
+
+  /**
+   * <pre>
+   * The operator's policy that it was started with (rule R7), as `operator_policy_recorded` has it; empty: there
+   * was none. A copy or a retry has its origin's. Of today's policy only a `DENY` applies to it.
+   * </pre>
+   *
+   * <code>string operator_policy_id = 20;</code>
+   * @return The operatorPolicyId.
+   */
+  java.lang.String getOperatorPolicyId();
+  /**
+   * <pre>
+   * The operator's policy that it was started with (rule R7), as `operator_policy_recorded` has it; empty: there
+   * was none. A copy or a retry has its origin's. Of today's policy only a `DENY` applies to it.
+   * </pre>
+   *
+   * <code>string operator_policy_id = 20;</code>
+   * @return The bytes for operatorPolicyId.
+   */
+  com.google.protobuf.ByteString
+      getOperatorPolicyIdBytes();
 }

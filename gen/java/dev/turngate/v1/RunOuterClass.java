@@ -49,7 +49,7 @@ public final class RunOuterClass extends com.google.protobuf.GeneratedFile {
       "ogle/protobuf/timestamp.proto\032\031turngate/" +
       "v1/message.proto\"d\n\nRunFailure\022-\n\006reason" +
       "\030\001 \001(\0162\035.turngate.v1.RunFailureReason\022\017\n" +
-      "\007message\030\002 \001(\t\022\026\n\016retry_after_ms\030\003 \001(\003\"\277" +
+      "\007message\030\002 \001(\t\022\026\n\016retry_after_ms\030\003 \001(\003\"\333" +
       "\004\n\003Run\022\n\n\002id\030\001 \001(\t\022\022\n\nsession_id\030\002 \001(\t\022\021" +
       "\n\tprompt_id\030\003 \001(\t\022$\n\005state\030\004 \001(\0162\025.turng" +
       "ate.v1.RunState\022$\n\005cause\030\005 \001(\0162\025.turngat" +
@@ -64,42 +64,42 @@ public final class RunOuterClass extends com.google.protobuf.GeneratedFile {
       "rngate.v1.Usage\0220\n\rtrace_context\030\020 \001(\0132\031" +
       ".turngate.v1.TraceContext\022\020\n\010unplaced\030\021 " +
       "\001(\010\022\027\n\017sibling_run_ids\030\022 \003(\t\022\032\n\022on_selec" +
-      "ted_branch\030\023 \001(\010*\313\001\n\010RunState\022\031\n\025RUN_STA" +
-      "TE_UNSPECIFIED\020\000\022\025\n\021RUN_STATE_PENDING\020\001\022" +
-      "\025\n\021RUN_STATE_RUNNING\020\002\022\024\n\020RUN_STATE_PARK" +
-      "ED\020\003\022\030\n\024RUN_STATE_CANCELLING\020\004\022\027\n\023RUN_ST" +
-      "ATE_COMPLETED\020\005\022\024\n\020RUN_STATE_FAILED\020\006\022\027\n" +
-      "\023RUN_STATE_CANCELLED\020\007*\235\001\n\010RunCause\022\031\n\025R" +
-      "UN_CAUSE_UNSPECIFIED\020\000\022\024\n\020RUN_CAUSE_PROM" +
-      "PT\020\001\022\024\n\020RUN_CAUSE_ANSWER\020\002\022\033\n\027RUN_CAUSE_" +
-      "SECOND_ANSWER\020\003\022\023\n\017RUN_CAUSE_RETRY\020\004\022\030\n\024" +
-      "RUN_CAUSE_REGENERATE\020\005*\376\004\n\020RunFailureRea" +
-      "son\022\"\n\036RUN_FAILURE_REASON_UNSPECIFIED\020\000\022" +
-      "\"\n\036RUN_FAILURE_REASON_AGENT_ERROR\020\001\022+\n\'R" +
-      "UN_FAILURE_REASON_MODEL_AUTHENTICATION\020\002" +
-      "\022\'\n#RUN_FAILURE_REASON_MODEL_RATE_LIMIT\020" +
-      "\003\022-\n)RUN_FAILURE_REASON_MODEL_CONTEXT_TO" +
-      "O_LONG\020\004\022+\n\'RUN_FAILURE_REASON_MODEL_CON" +
-      "TENT_FILTER\020\005\022(\n$RUN_FAILURE_REASON_MODE" +
-      "L_UNAVAILABLE\020\006\022(\n$RUN_FAILURE_REASON_MO" +
-      "DEL_BAD_REQUEST\020\007\022)\n%RUN_FAILURE_REASON_" +
-      "ATTEMPTS_EXHAUSTED\020\010\022\037\n\033RUN_FAILURE_REAS" +
-      "ON_UNPLACED\020\t\022!\n\035RUN_FAILURE_REASON_STEP" +
-      "_LIMIT\020\n\022%\n!RUN_FAILURE_REASON_QUESTION_" +
-      "LIMIT\020\013\022\037\n\033RUN_FAILURE_REASON_PROTOCOL\020\014" +
-      "\022$\n RUN_FAILURE_REASON_UNKNOWN_AGENT\020\r\022\036" +
-      "\n\032RUN_FAILURE_REASON_TIMEOUT\020\016\022\037\n\033RUN_FA" +
-      "ILURE_REASON_IMPORTED\020\017*\247\002\n\016RunChangeCau" +
-      "se\022 \n\034RUN_CHANGE_CAUSE_UNSPECIFIED\020\000\022!\n\035" +
-      "RUN_CHANGE_CAUSE_ATTEMPT_LOST\020\001\022 \n\034RUN_C" +
-      "HANGE_CAUSE_HANDED_OVER\020\002\022&\n\"RUN_CHANGE_" +
-      "CAUSE_CANCELLED_BY_USER\020\003\022\034\n\030RUN_CHANGE_" +
-      "CAUSE_EXPIRED\020\004\022 \n\034RUN_CHANGE_CAUSE_INTE" +
-      "RRUPTED\020\005\022 \n\034RUN_CHANGE_CAUSE_BRANCH_LEF" +
-      "T\020\006\022$\n RUN_CHANGE_CAUSE_SESSION_DELETED\020" +
-      "\007BO\n\017dev.turngate.v1P\001Z:github.com/turng" +
-      "ate/turngate/gen/go/turngate/v1;turngate" +
-      "v1b\006proto3"
+      "ted_branch\030\023 \001(\010\022\032\n\022operator_policy_id\030\024" +
+      " \001(\t*\313\001\n\010RunState\022\031\n\025RUN_STATE_UNSPECIFI" +
+      "ED\020\000\022\025\n\021RUN_STATE_PENDING\020\001\022\025\n\021RUN_STATE" +
+      "_RUNNING\020\002\022\024\n\020RUN_STATE_PARKED\020\003\022\030\n\024RUN_" +
+      "STATE_CANCELLING\020\004\022\027\n\023RUN_STATE_COMPLETE" +
+      "D\020\005\022\024\n\020RUN_STATE_FAILED\020\006\022\027\n\023RUN_STATE_C" +
+      "ANCELLED\020\007*\235\001\n\010RunCause\022\031\n\025RUN_CAUSE_UNS" +
+      "PECIFIED\020\000\022\024\n\020RUN_CAUSE_PROMPT\020\001\022\024\n\020RUN_" +
+      "CAUSE_ANSWER\020\002\022\033\n\027RUN_CAUSE_SECOND_ANSWE" +
+      "R\020\003\022\023\n\017RUN_CAUSE_RETRY\020\004\022\030\n\024RUN_CAUSE_RE" +
+      "GENERATE\020\005*\376\004\n\020RunFailureReason\022\"\n\036RUN_F" +
+      "AILURE_REASON_UNSPECIFIED\020\000\022\"\n\036RUN_FAILU" +
+      "RE_REASON_AGENT_ERROR\020\001\022+\n\'RUN_FAILURE_R" +
+      "EASON_MODEL_AUTHENTICATION\020\002\022\'\n#RUN_FAIL" +
+      "URE_REASON_MODEL_RATE_LIMIT\020\003\022-\n)RUN_FAI" +
+      "LURE_REASON_MODEL_CONTEXT_TOO_LONG\020\004\022+\n\'" +
+      "RUN_FAILURE_REASON_MODEL_CONTENT_FILTER\020" +
+      "\005\022(\n$RUN_FAILURE_REASON_MODEL_UNAVAILABL" +
+      "E\020\006\022(\n$RUN_FAILURE_REASON_MODEL_BAD_REQU" +
+      "EST\020\007\022)\n%RUN_FAILURE_REASON_ATTEMPTS_EXH" +
+      "AUSTED\020\010\022\037\n\033RUN_FAILURE_REASON_UNPLACED\020" +
+      "\t\022!\n\035RUN_FAILURE_REASON_STEP_LIMIT\020\n\022%\n!" +
+      "RUN_FAILURE_REASON_QUESTION_LIMIT\020\013\022\037\n\033R" +
+      "UN_FAILURE_REASON_PROTOCOL\020\014\022$\n RUN_FAIL" +
+      "URE_REASON_UNKNOWN_AGENT\020\r\022\036\n\032RUN_FAILUR" +
+      "E_REASON_TIMEOUT\020\016\022\037\n\033RUN_FAILURE_REASON" +
+      "_IMPORTED\020\017*\247\002\n\016RunChangeCause\022 \n\034RUN_CH" +
+      "ANGE_CAUSE_UNSPECIFIED\020\000\022!\n\035RUN_CHANGE_C" +
+      "AUSE_ATTEMPT_LOST\020\001\022 \n\034RUN_CHANGE_CAUSE_" +
+      "HANDED_OVER\020\002\022&\n\"RUN_CHANGE_CAUSE_CANCEL" +
+      "LED_BY_USER\020\003\022\034\n\030RUN_CHANGE_CAUSE_EXPIRE" +
+      "D\020\004\022 \n\034RUN_CHANGE_CAUSE_INTERRUPTED\020\005\022 \n" +
+      "\034RUN_CHANGE_CAUSE_BRANCH_LEFT\020\006\022$\n RUN_C" +
+      "HANGE_CAUSE_SESSION_DELETED\020\007BO\n\017dev.tur" +
+      "ngate.v1P\001Z:github.com/turngate/turngate" +
+      "/gen/go/turngate/v1;turngatev1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -118,7 +118,7 @@ public final class RunOuterClass extends com.google.protobuf.GeneratedFile {
     internal_static_turngate_v1_Run_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_Run_descriptor,
-        new java.lang.String[] { "Id", "SessionId", "PromptId", "State", "Cause", "OriginRunId", "SupersedesRunId", "SupersededByRunId", "Attempt", "WaitsForInteractionIds", "Failure", "Agent", "CreateTime", "UpdateTime", "Usage", "TraceContext", "Unplaced", "SiblingRunIds", "OnSelectedBranch", });
+        new java.lang.String[] { "Id", "SessionId", "PromptId", "State", "Cause", "OriginRunId", "SupersedesRunId", "SupersededByRunId", "Attempt", "WaitsForInteractionIds", "Failure", "Agent", "CreateTime", "UpdateTime", "Usage", "TraceContext", "Unplaced", "SiblingRunIds", "OnSelectedBranch", "OperatorPolicyId", });
     descriptor.resolveAllFeaturesImmutable();
     com.google.protobuf.TimestampProto.getDescriptor();
     dev.turngate.v1.MessageOuterClass.getDescriptor();

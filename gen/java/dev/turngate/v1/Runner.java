@@ -270,83 +270,85 @@ public final class Runner extends com.google.protobuf.GeneratedFile {
       "tarted\022\022\n\nmessage_id\030\001 \001(\t\"?\n\026RunnerMess" +
       "ageCompleted\022%\n\007message\030\001 \001(\0132\024.turngate" +
       ".v1.Message\",\n\026RunnerMessageWithdrawn\022\022\n" +
-      "\nmessage_id\030\001 \001(\t\"M\n\020RunnerRenderHint\022\022\n" +
+      "\nmessage_id\030\001 \001(\t\"{\n\020RunnerRenderHint\022\022\n" +
       "\nmessage_id\030\001 \001(\t\022%\n\004hint\030\002 \001(\0132\027.turnga" +
-      "te.v1.RenderHint\"9\n\rToolsProposed\022(\n\005too" +
-      "ls\030\001 \003(\0132\031.turngate.v1.ProposedTool\"\235\002\n\014" +
-      "ProposedTool\022\017\n\007call_id\030\001 \001(\t\0220\n\017tool_pe" +
-      "rmission\030\002 \001(\0162\027.turngate.v1.Permission\022" +
-      "2\n\021server_permission\030\003 \001(\0162\027.turngate.v1" +
-      ".Permission\022\021\n\tread_only\030\004 \001(\010\022\023\n\013destru" +
-      "ctive\030\005 \001(\010\022\022\n\nidempotent\030\006 \001(\010\022\032\n\rafter" +
-      "_answers\030\007 \001(\010H\000\210\001\001\022,\n\013grant_scope\030\010 \001(\016" +
-      "2\027.turngate.v1.GrantScopeB\020\n\016_after_answ" +
-      "ers\";\n\020RunnerToolResult\022\'\n\006result\030\001 \001(\0132" +
-      "\027.turngate.v1.ToolResult\"=\n\tRunParked\0220\n" +
-      "\rwaiting_tools\030\001 \003(\0132\031.turngate.v1.Propo" +
-      "sedTool\"\016\n\014RunCompleted\"5\n\tRunFailed\022(\n\007" +
-      "failure\030\001 \001(\0132\027.turngate.v1.RunFailure\"\016" +
-      "\n\014RunCancelled\"\013\n\tHeartbeat\"\200\001\n\031ExtractT" +
-      "oolResultsRequest\0220\n\010messages\030\001 \003(\0132\036.tu" +
-      "rngate.v1.TranscriptMessage\0221\n\016replayed_" +
-      "calls\030\002 \003(\0132\031.turngate.v1.ReplayedCall\"M" +
-      "\n\021TranscriptMessage\022\014\n\004role\030\001 \001(\t\022*\n\005par" +
-      "ts\030\002 \003(\0132\033.turngate.v1.TranscriptPart\"\323\001" +
-      "\n\016TranscriptPart\022%\n\004text\030\001 \001(\0132\025.turngat" +
-      "e.v1.TextPartH\000\022+\n\004call\030\002 \001(\0132\033.turngate" +
-      ".v1.TranscriptCallH\000\022/\n\006result\030\003 \001(\0132\035.t" +
-      "urngate.v1.TranscriptResultH\000\0221\n\010decisio" +
-      "n\030\004 \001(\0132\035.turngate.v1.ApprovalDecisionH\000" +
-      "B\t\n\007content\"L\n\016TranscriptCall\022\017\n\007call_id" +
-      "\030\001 \001(\t\022\021\n\ttool_name\030\002 \001(\t\022\026\n\016arguments_j" +
-      "son\030\003 \001(\t\"~\n\020TranscriptResult\022\'\n\006result\030" +
-      "\001 \001(\0132\027.turngate.v1.ToolResult\022\021\n\ttool_n" +
-      "ame\030\002 \001(\t\022\033\n\016arguments_json\030\003 \001(\tH\000\210\001\001B\021" +
-      "\n\017_arguments_json\"G\n\014ReplayedCall\022\021\n\ttoo" +
-      "l_name\030\001 \001(\t\022\026\n\016arguments_json\030\002 \001(\t\022\014\n\004" +
-      "peek\030\003 \001(\010\"\332\001\n\032ExtractToolResultsRespons" +
-      "e\022\022\n\nturn_start\030\001 \001(\003\022-\n\007results\030\002 \003(\0132\034" +
-      ".turngate.v1.ExtractedResult\0220\n\tdecision" +
-      "s\030\003 \003(\0132\035.turngate.v1.ApprovalDecision\022\025" +
-      "\n\rused_call_ids\030\004 \003(\t\0220\n\016replay_matches\030" +
-      "\005 \003(\0132\030.turngate.v1.ReplayMatch\"{\n\017Extra" +
-      "ctedResult\022\017\n\007call_id\030\001 \001(\t\022\021\n\ttool_name" +
-      "\030\002 \001(\t\022\'\n\006result\030\003 \001(\0132\027.turngate.v1.Too" +
-      "lResult\022\033\n\023canonical_arguments\030\004 \001(\t\"\214\001\n" +
-      "\013ReplayMatch\022+\n\007outcome\030\001 \001(\0162\032.turngate" +
-      ".v1.ReplayOutcome\022\017\n\007call_id\030\002 \001(\t\022\'\n\006re" +
-      "sult\030\003 \001(\0132\027.turngate.v1.ToolResult\022\026\n\016a" +
-      "rguments_json\030\004 \001(\t\"\027\n\025DescribeAgentsReq" +
-      "uest\"\220\001\n\026DescribeAgentsResponse\022-\n\006agent" +
-      "s\030\001 \003(\0132\035.turngate.v1.AgentDescription\022\017" +
-      "\n\007version\030\002 \001(\t\022\033\n\023max_concurrent_runs\030\003" +
-      " \001(\005\022\031\n\021protocol_revision\030\004 \001(\005\"\205\001\n\020Agen" +
-      "tDescription\022\014\n\004name\030\001 \001(\t\022\023\n\013descriptio" +
-      "n\030\002 \001(\t\022%\n\005tools\030\003 \003(\0132\026.turngate.v1.Age" +
-      "ntTool\022\026\n\016history_window\030\004 \001(\005\022\017\n\007replay" +
-      "s\030\005 \001(\010\"\257\001\n\tAgentTool\022\014\n\004name\030\001 \001(\t\022\023\n\013d" +
-      "escription\030\002 \001(\t\022\031\n\021input_schema_json\030\003 " +
-      "\001(\t\022+\n\010executor\030\004 \001(\0162\031.turngate.v1.Tool" +
-      "Executor\022)\n\006traits\030\005 \001(\0132\031.turngate.v1.P" +
-      "roposedTool\022\014\n\004kind\030\006 \001(\t*\256\001\n\007Verdict\022\027\n" +
-      "\023VERDICT_UNSPECIFIED\020\000\022\023\n\017VERDICT_GRANTE" +
-      "D\020\001\022\017\n\013VERDICT_ASK\020\002\022\022\n\016VERDICT_DENIED\020\003" +
-      "\022\021\n\rVERDICT_REUSE\020\004\022\020\n\014VERDICT_WAIT\020\005\022\024\n" +
-      "\020VERDICT_DEFERRED\020\006\022\025\n\021VERDICT_CANCELLED" +
-      "\020\007*\235\001\n\rReplayOutcome\022\036\n\032REPLAY_OUTCOME_U" +
-      "NSPECIFIED\020\000\022\033\n\027REPLAY_OUTCOME_ANSWERED\020" +
-      "\001\022\033\n\027REPLAY_OUTCOME_APPROVED\020\002\022\031\n\025REPLAY" +
-      "_OUTCOME_DENIED\020\003\022\027\n\023REPLAY_OUTCOME_PARK" +
-      "\020\0042\233\002\n\rRunnerService\022H\n\007Execute\022\033.turnga" +
-      "te.v1.ExecuteRequest\032\034.turngate.v1.Execu" +
-      "teResponse(\0010\001\022e\n\022ExtractToolResults\022&.t" +
-      "urngate.v1.ExtractToolResultsRequest\032\'.t" +
-      "urngate.v1.ExtractToolResultsResponse\022Y\n" +
-      "\016DescribeAgents\022\".turngate.v1.DescribeAg" +
-      "entsRequest\032#.turngate.v1.DescribeAgents" +
-      "ResponseBO\n\017dev.turngate.v1P\001Z:github.co" +
-      "m/turngate/turngate/gen/go/turngate/v1;t" +
-      "urngatev1b\006proto3"
+      "te.v1.RenderHint\022,\n\013declaration\030\003 \001(\0132\027." +
+      "turngate.v1.ClientTool\"9\n\rToolsProposed\022" +
+      "(\n\005tools\030\001 \003(\0132\031.turngate.v1.ProposedToo" +
+      "l\"\235\002\n\014ProposedTool\022\017\n\007call_id\030\001 \001(\t\0220\n\017t" +
+      "ool_permission\030\002 \001(\0162\027.turngate.v1.Permi" +
+      "ssion\0222\n\021server_permission\030\003 \001(\0162\027.turng" +
+      "ate.v1.Permission\022\021\n\tread_only\030\004 \001(\010\022\023\n\013" +
+      "destructive\030\005 \001(\010\022\022\n\nidempotent\030\006 \001(\010\022\032\n" +
+      "\rafter_answers\030\007 \001(\010H\000\210\001\001\022,\n\013grant_scope" +
+      "\030\010 \001(\0162\027.turngate.v1.GrantScopeB\020\n\016_afte" +
+      "r_answers\";\n\020RunnerToolResult\022\'\n\006result\030" +
+      "\001 \001(\0132\027.turngate.v1.ToolResult\"=\n\tRunPar" +
+      "ked\0220\n\rwaiting_tools\030\001 \003(\0132\031.turngate.v1" +
+      ".ProposedTool\"\016\n\014RunCompleted\"5\n\tRunFail" +
+      "ed\022(\n\007failure\030\001 \001(\0132\027.turngate.v1.RunFai" +
+      "lure\"\016\n\014RunCancelled\"\013\n\tHeartbeat\"\200\001\n\031Ex" +
+      "tractToolResultsRequest\0220\n\010messages\030\001 \003(" +
+      "\0132\036.turngate.v1.TranscriptMessage\0221\n\016rep" +
+      "layed_calls\030\002 \003(\0132\031.turngate.v1.Replayed" +
+      "Call\"M\n\021TranscriptMessage\022\014\n\004role\030\001 \001(\t\022" +
+      "*\n\005parts\030\002 \003(\0132\033.turngate.v1.TranscriptP" +
+      "art\"\323\001\n\016TranscriptPart\022%\n\004text\030\001 \001(\0132\025.t" +
+      "urngate.v1.TextPartH\000\022+\n\004call\030\002 \001(\0132\033.tu" +
+      "rngate.v1.TranscriptCallH\000\022/\n\006result\030\003 \001" +
+      "(\0132\035.turngate.v1.TranscriptResultH\000\0221\n\010d" +
+      "ecision\030\004 \001(\0132\035.turngate.v1.ApprovalDeci" +
+      "sionH\000B\t\n\007content\"L\n\016TranscriptCall\022\017\n\007c" +
+      "all_id\030\001 \001(\t\022\021\n\ttool_name\030\002 \001(\t\022\026\n\016argum" +
+      "ents_json\030\003 \001(\t\"~\n\020TranscriptResult\022\'\n\006r" +
+      "esult\030\001 \001(\0132\027.turngate.v1.ToolResult\022\021\n\t" +
+      "tool_name\030\002 \001(\t\022\033\n\016arguments_json\030\003 \001(\tH" +
+      "\000\210\001\001B\021\n\017_arguments_json\"G\n\014ReplayedCall\022" +
+      "\021\n\ttool_name\030\001 \001(\t\022\026\n\016arguments_json\030\002 \001" +
+      "(\t\022\014\n\004peek\030\003 \001(\010\"\332\001\n\032ExtractToolResultsR" +
+      "esponse\022\022\n\nturn_start\030\001 \001(\003\022-\n\007results\030\002" +
+      " \003(\0132\034.turngate.v1.ExtractedResult\0220\n\tde" +
+      "cisions\030\003 \003(\0132\035.turngate.v1.ApprovalDeci" +
+      "sion\022\025\n\rused_call_ids\030\004 \003(\t\0220\n\016replay_ma" +
+      "tches\030\005 \003(\0132\030.turngate.v1.ReplayMatch\"{\n" +
+      "\017ExtractedResult\022\017\n\007call_id\030\001 \001(\t\022\021\n\ttoo" +
+      "l_name\030\002 \001(\t\022\'\n\006result\030\003 \001(\0132\027.turngate." +
+      "v1.ToolResult\022\033\n\023canonical_arguments\030\004 \001" +
+      "(\t\"\214\001\n\013ReplayMatch\022+\n\007outcome\030\001 \001(\0162\032.tu" +
+      "rngate.v1.ReplayOutcome\022\017\n\007call_id\030\002 \001(\t" +
+      "\022\'\n\006result\030\003 \001(\0132\027.turngate.v1.ToolResul" +
+      "t\022\026\n\016arguments_json\030\004 \001(\t\"\027\n\025DescribeAge" +
+      "ntsRequest\"\220\001\n\026DescribeAgentsResponse\022-\n" +
+      "\006agents\030\001 \003(\0132\035.turngate.v1.AgentDescrip" +
+      "tion\022\017\n\007version\030\002 \001(\t\022\033\n\023max_concurrent_" +
+      "runs\030\003 \001(\005\022\031\n\021protocol_revision\030\004 \001(\005\"\205\001" +
+      "\n\020AgentDescription\022\014\n\004name\030\001 \001(\t\022\023\n\013desc" +
+      "ription\030\002 \001(\t\022%\n\005tools\030\003 \003(\0132\026.turngate." +
+      "v1.AgentTool\022\026\n\016history_window\030\004 \001(\005\022\017\n\007" +
+      "replays\030\005 \001(\010\"\335\001\n\tAgentTool\022\014\n\004name\030\001 \001(" +
+      "\t\022\023\n\013description\030\002 \001(\t\022\031\n\021input_schema_j" +
+      "son\030\003 \001(\t\022+\n\010executor\030\004 \001(\0162\031.turngate.v" +
+      "1.ToolExecutor\022)\n\006traits\030\005 \001(\0132\031.turngat" +
+      "e.v1.ProposedTool\022\014\n\004kind\030\006 \001(\t\022,\n\013decla" +
+      "ration\030\007 \001(\0132\027.turngate.v1.ClientTool*\256\001" +
+      "\n\007Verdict\022\027\n\023VERDICT_UNSPECIFIED\020\000\022\023\n\017VE" +
+      "RDICT_GRANTED\020\001\022\017\n\013VERDICT_ASK\020\002\022\022\n\016VERD" +
+      "ICT_DENIED\020\003\022\021\n\rVERDICT_REUSE\020\004\022\020\n\014VERDI" +
+      "CT_WAIT\020\005\022\024\n\020VERDICT_DEFERRED\020\006\022\025\n\021VERDI" +
+      "CT_CANCELLED\020\007*\235\001\n\rReplayOutcome\022\036\n\032REPL" +
+      "AY_OUTCOME_UNSPECIFIED\020\000\022\033\n\027REPLAY_OUTCO" +
+      "ME_ANSWERED\020\001\022\033\n\027REPLAY_OUTCOME_APPROVED" +
+      "\020\002\022\031\n\025REPLAY_OUTCOME_DENIED\020\003\022\027\n\023REPLAY_" +
+      "OUTCOME_PARK\020\0042\233\002\n\rRunnerService\022H\n\007Exec" +
+      "ute\022\033.turngate.v1.ExecuteRequest\032\034.turng" +
+      "ate.v1.ExecuteResponse(\0010\001\022e\n\022ExtractToo" +
+      "lResults\022&.turngate.v1.ExtractToolResult" +
+      "sRequest\032\'.turngate.v1.ExtractToolResult" +
+      "sResponse\022Y\n\016DescribeAgents\022\".turngate.v" +
+      "1.DescribeAgentsRequest\032#.turngate.v1.De" +
+      "scribeAgentsResponseBO\n\017dev.turngate.v1P" +
+      "\001Z:github.com/turngate/turngate/gen/go/t" +
+      "urngate/v1;turngatev1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -440,7 +442,7 @@ public final class Runner extends com.google.protobuf.GeneratedFile {
     internal_static_turngate_v1_RunnerRenderHint_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_RunnerRenderHint_descriptor,
-        new java.lang.String[] { "MessageId", "Hint", });
+        new java.lang.String[] { "MessageId", "Hint", "Declaration", });
     internal_static_turngate_v1_ToolsProposed_descriptor =
       getDescriptor().getMessageType(14);
     internal_static_turngate_v1_ToolsProposed_fieldAccessorTable = new
@@ -566,7 +568,7 @@ public final class Runner extends com.google.protobuf.GeneratedFile {
     internal_static_turngate_v1_AgentTool_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_AgentTool_descriptor,
-        new java.lang.String[] { "Name", "Description", "InputSchemaJson", "Executor", "Traits", "Kind", });
+        new java.lang.String[] { "Name", "Description", "InputSchemaJson", "Executor", "Traits", "Kind", "Declaration", });
     descriptor.resolveAllFeaturesImmutable();
     com.google.protobuf.DurationProto.getDescriptor();
     dev.turngate.v1.Event.getDescriptor();

@@ -56,4 +56,43 @@ public interface RunnerRenderHintOrBuilder extends
    * <code>.turngate.v1.RenderHint hint = 2;</code>
    */
   dev.turngate.v1.RenderHintOrBuilder getHintOrBuilder();
+
+  /**
+   * <pre>
+   * Set if the agent declares the tool. Its call then stays open for a client that can do it, as one of a tool
+   * that the session declares (rule D1), and is answered as this says: `output_schema_json`, `expires_after`,
+   * `on_expiry` and `conflict_policy`; the rest is left out, since call and hint have it. The broker keeps it with
+   * the call (rule R7). A session's declaration of the same name does not count then; built-in tools are always
+   * declared, and ignore it.
+   * </pre>
+   *
+   * <code>.turngate.v1.ClientTool declaration = 3;</code>
+   * @return Whether the declaration field is set.
+   */
+  boolean hasDeclaration();
+  /**
+   * <pre>
+   * Set if the agent declares the tool. Its call then stays open for a client that can do it, as one of a tool
+   * that the session declares (rule D1), and is answered as this says: `output_schema_json`, `expires_after`,
+   * `on_expiry` and `conflict_policy`; the rest is left out, since call and hint have it. The broker keeps it with
+   * the call (rule R7). A session's declaration of the same name does not count then; built-in tools are always
+   * declared, and ignore it.
+   * </pre>
+   *
+   * <code>.turngate.v1.ClientTool declaration = 3;</code>
+   * @return The declaration.
+   */
+  dev.turngate.v1.ClientTool getDeclaration();
+  /**
+   * <pre>
+   * Set if the agent declares the tool. Its call then stays open for a client that can do it, as one of a tool
+   * that the session declares (rule D1), and is answered as this says: `output_schema_json`, `expires_after`,
+   * `on_expiry` and `conflict_policy`; the rest is left out, since call and hint have it. The broker keeps it with
+   * the call (rule R7). A session's declaration of the same name does not count then; built-in tools are always
+   * declared, and ignore it.
+   * </pre>
+   *
+   * <code>.turngate.v1.ClientTool declaration = 3;</code>
+   */
+  dev.turngate.v1.ClientToolOrBuilder getDeclarationOrBuilder();
 }

@@ -82,6 +82,7 @@ private static final long serialVersionUID = 0L;
     SESSION_DELETED(32),
     HOLD_CHANGED(33),
     SESSION_IMPORTED(34),
+    OPERATOR_POLICY_RECORDED(35),
     EVENT_NOT_SET(0);
     private final int value;
     private EventCase(int value) {
@@ -124,6 +125,7 @@ private static final long serialVersionUID = 0L;
         case 32: return SESSION_DELETED;
         case 33: return HOLD_CHANGED;
         case 34: return SESSION_IMPORTED;
+        case 35: return OPERATOR_POLICY_RECORDED;
         case 0: return EVENT_NOT_SET;
         default: return null;
       }
@@ -1388,6 +1390,49 @@ private static final long serialVersionUID = 0L;
     return dev.turngate.v1.SessionImported.getDefaultInstance();
   }
 
+  public static final int OPERATOR_POLICY_RECORDED_FIELD_NUMBER = 35;
+  /**
+   * <pre>
+   * A policy of the operator that runs name by its id.
+   * </pre>
+   *
+   * <code>.turngate.v1.OperatorPolicyRecorded operator_policy_recorded = 35;</code>
+   * @return Whether the operatorPolicyRecorded field is set.
+   */
+  @java.lang.Override
+  public boolean hasOperatorPolicyRecorded() {
+    return eventCase_ == 35;
+  }
+  /**
+   * <pre>
+   * A policy of the operator that runs name by its id.
+   * </pre>
+   *
+   * <code>.turngate.v1.OperatorPolicyRecorded operator_policy_recorded = 35;</code>
+   * @return The operatorPolicyRecorded.
+   */
+  @java.lang.Override
+  public dev.turngate.v1.OperatorPolicyRecorded getOperatorPolicyRecorded() {
+    if (eventCase_ == 35) {
+       return (dev.turngate.v1.OperatorPolicyRecorded) event_;
+    }
+    return dev.turngate.v1.OperatorPolicyRecorded.getDefaultInstance();
+  }
+  /**
+   * <pre>
+   * A policy of the operator that runs name by its id.
+   * </pre>
+   *
+   * <code>.turngate.v1.OperatorPolicyRecorded operator_policy_recorded = 35;</code>
+   */
+  @java.lang.Override
+  public dev.turngate.v1.OperatorPolicyRecordedOrBuilder getOperatorPolicyRecordedOrBuilder() {
+    if (eventCase_ == 35) {
+       return (dev.turngate.v1.OperatorPolicyRecorded) event_;
+    }
+    return dev.turngate.v1.OperatorPolicyRecorded.getDefaultInstance();
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -1491,6 +1536,9 @@ private static final long serialVersionUID = 0L;
     }
     if (eventCase_ == 34) {
       output.writeMessage(34, (dev.turngate.v1.SessionImported) event_);
+    }
+    if (eventCase_ == 35) {
+      output.writeMessage(35, (dev.turngate.v1.OperatorPolicyRecorded) event_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -1618,6 +1666,10 @@ private static final long serialVersionUID = 0L;
     if (eventCase_ == 34) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(34, (dev.turngate.v1.SessionImported) event_);
+    }
+    if (eventCase_ == 35) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(35, (dev.turngate.v1.OperatorPolicyRecorded) event_);
     }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
@@ -1748,6 +1800,10 @@ private static final long serialVersionUID = 0L;
         if (!getSessionImported()
             .equals(other.getSessionImported())) return false;
         break;
+      case 35:
+        if (!getOperatorPolicyRecorded()
+            .equals(other.getOperatorPolicyRecorded())) return false;
+        break;
       case 0:
       default:
     }
@@ -1875,6 +1931,10 @@ private static final long serialVersionUID = 0L;
       case 34:
         hash = (37 * hash) + SESSION_IMPORTED_FIELD_NUMBER;
         hash = (53 * hash) + getSessionImported().hashCode();
+        break;
+      case 35:
+        hash = (37 * hash) + OPERATOR_POLICY_RECORDED_FIELD_NUMBER;
+        hash = (53 * hash) + getOperatorPolicyRecorded().hashCode();
         break;
       case 0:
       default:
@@ -2104,6 +2164,9 @@ private static final long serialVersionUID = 0L;
       if (sessionImportedBuilder_ != null) {
         sessionImportedBuilder_.clear();
       }
+      if (operatorPolicyRecordedBuilder_ != null) {
+        operatorPolicyRecordedBuilder_.clear();
+      }
       eventCase_ = 0;
       event_ = null;
       return this;
@@ -2265,6 +2328,10 @@ private static final long serialVersionUID = 0L;
           sessionImportedBuilder_ != null) {
         result.event_ = sessionImportedBuilder_.build();
       }
+      if (eventCase_ == 35 &&
+          operatorPolicyRecordedBuilder_ != null) {
+        result.event_ = operatorPolicyRecordedBuilder_.build();
+      }
     }
 
     @java.lang.Override
@@ -2397,6 +2464,10 @@ private static final long serialVersionUID = 0L;
         }
         case SESSION_IMPORTED: {
           mergeSessionImported(other.getSessionImported());
+          break;
+        }
+        case OPERATOR_POLICY_RECORDED: {
+          mergeOperatorPolicyRecorded(other.getOperatorPolicyRecorded());
           break;
         }
         case EVENT_NOT_SET: {
@@ -2631,6 +2702,13 @@ private static final long serialVersionUID = 0L;
               eventCase_ = 34;
               break;
             } // case 274
+            case 282: {
+              input.readMessage(
+                  internalGetOperatorPolicyRecordedFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              eventCase_ = 35;
+              break;
+            } // case 282
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -7570,6 +7648,184 @@ private static final long serialVersionUID = 0L;
       eventCase_ = 34;
       onChanged();
       return sessionImportedBuilder_;
+    }
+
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.turngate.v1.OperatorPolicyRecorded, dev.turngate.v1.OperatorPolicyRecorded.Builder, dev.turngate.v1.OperatorPolicyRecordedOrBuilder> operatorPolicyRecordedBuilder_;
+    /**
+     * <pre>
+     * A policy of the operator that runs name by its id.
+     * </pre>
+     *
+     * <code>.turngate.v1.OperatorPolicyRecorded operator_policy_recorded = 35;</code>
+     * @return Whether the operatorPolicyRecorded field is set.
+     */
+    @java.lang.Override
+    public boolean hasOperatorPolicyRecorded() {
+      return eventCase_ == 35;
+    }
+    /**
+     * <pre>
+     * A policy of the operator that runs name by its id.
+     * </pre>
+     *
+     * <code>.turngate.v1.OperatorPolicyRecorded operator_policy_recorded = 35;</code>
+     * @return The operatorPolicyRecorded.
+     */
+    @java.lang.Override
+    public dev.turngate.v1.OperatorPolicyRecorded getOperatorPolicyRecorded() {
+      if (operatorPolicyRecordedBuilder_ == null) {
+        if (eventCase_ == 35) {
+          return (dev.turngate.v1.OperatorPolicyRecorded) event_;
+        }
+        return dev.turngate.v1.OperatorPolicyRecorded.getDefaultInstance();
+      } else {
+        if (eventCase_ == 35) {
+          return operatorPolicyRecordedBuilder_.getMessage();
+        }
+        return dev.turngate.v1.OperatorPolicyRecorded.getDefaultInstance();
+      }
+    }
+    /**
+     * <pre>
+     * A policy of the operator that runs name by its id.
+     * </pre>
+     *
+     * <code>.turngate.v1.OperatorPolicyRecorded operator_policy_recorded = 35;</code>
+     */
+    public Builder setOperatorPolicyRecorded(dev.turngate.v1.OperatorPolicyRecorded value) {
+      if (operatorPolicyRecordedBuilder_ == null) {
+        if (value == null) {
+          throw new NullPointerException();
+        }
+        event_ = value;
+        onChanged();
+      } else {
+        operatorPolicyRecordedBuilder_.setMessage(value);
+      }
+      eventCase_ = 35;
+      return this;
+    }
+    /**
+     * <pre>
+     * A policy of the operator that runs name by its id.
+     * </pre>
+     *
+     * <code>.turngate.v1.OperatorPolicyRecorded operator_policy_recorded = 35;</code>
+     */
+    public Builder setOperatorPolicyRecorded(
+        dev.turngate.v1.OperatorPolicyRecorded.Builder builderForValue) {
+      if (operatorPolicyRecordedBuilder_ == null) {
+        event_ = builderForValue.build();
+        onChanged();
+      } else {
+        operatorPolicyRecordedBuilder_.setMessage(builderForValue.build());
+      }
+      eventCase_ = 35;
+      return this;
+    }
+    /**
+     * <pre>
+     * A policy of the operator that runs name by its id.
+     * </pre>
+     *
+     * <code>.turngate.v1.OperatorPolicyRecorded operator_policy_recorded = 35;</code>
+     */
+    public Builder mergeOperatorPolicyRecorded(dev.turngate.v1.OperatorPolicyRecorded value) {
+      if (operatorPolicyRecordedBuilder_ == null) {
+        if (eventCase_ == 35 &&
+            event_ != dev.turngate.v1.OperatorPolicyRecorded.getDefaultInstance()) {
+          event_ = dev.turngate.v1.OperatorPolicyRecorded.newBuilder((dev.turngate.v1.OperatorPolicyRecorded) event_)
+              .mergeFrom(value).buildPartial();
+        } else {
+          event_ = value;
+        }
+        onChanged();
+      } else {
+        if (eventCase_ == 35) {
+          operatorPolicyRecordedBuilder_.mergeFrom(value);
+        } else {
+          operatorPolicyRecordedBuilder_.setMessage(value);
+        }
+      }
+      eventCase_ = 35;
+      return this;
+    }
+    /**
+     * <pre>
+     * A policy of the operator that runs name by its id.
+     * </pre>
+     *
+     * <code>.turngate.v1.OperatorPolicyRecorded operator_policy_recorded = 35;</code>
+     */
+    public Builder clearOperatorPolicyRecorded() {
+      if (operatorPolicyRecordedBuilder_ == null) {
+        if (eventCase_ == 35) {
+          eventCase_ = 0;
+          event_ = null;
+          onChanged();
+        }
+      } else {
+        if (eventCase_ == 35) {
+          eventCase_ = 0;
+          event_ = null;
+        }
+        operatorPolicyRecordedBuilder_.clear();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * A policy of the operator that runs name by its id.
+     * </pre>
+     *
+     * <code>.turngate.v1.OperatorPolicyRecorded operator_policy_recorded = 35;</code>
+     */
+    public dev.turngate.v1.OperatorPolicyRecorded.Builder getOperatorPolicyRecordedBuilder() {
+      return internalGetOperatorPolicyRecordedFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * A policy of the operator that runs name by its id.
+     * </pre>
+     *
+     * <code>.turngate.v1.OperatorPolicyRecorded operator_policy_recorded = 35;</code>
+     */
+    @java.lang.Override
+    public dev.turngate.v1.OperatorPolicyRecordedOrBuilder getOperatorPolicyRecordedOrBuilder() {
+      if ((eventCase_ == 35) && (operatorPolicyRecordedBuilder_ != null)) {
+        return operatorPolicyRecordedBuilder_.getMessageOrBuilder();
+      } else {
+        if (eventCase_ == 35) {
+          return (dev.turngate.v1.OperatorPolicyRecorded) event_;
+        }
+        return dev.turngate.v1.OperatorPolicyRecorded.getDefaultInstance();
+      }
+    }
+    /**
+     * <pre>
+     * A policy of the operator that runs name by its id.
+     * </pre>
+     *
+     * <code>.turngate.v1.OperatorPolicyRecorded operator_policy_recorded = 35;</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        dev.turngate.v1.OperatorPolicyRecorded, dev.turngate.v1.OperatorPolicyRecorded.Builder, dev.turngate.v1.OperatorPolicyRecordedOrBuilder> 
+        internalGetOperatorPolicyRecordedFieldBuilder() {
+      if (operatorPolicyRecordedBuilder_ == null) {
+        if (!(eventCase_ == 35)) {
+          event_ = dev.turngate.v1.OperatorPolicyRecorded.getDefaultInstance();
+        }
+        operatorPolicyRecordedBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            dev.turngate.v1.OperatorPolicyRecorded, dev.turngate.v1.OperatorPolicyRecorded.Builder, dev.turngate.v1.OperatorPolicyRecordedOrBuilder>(
+                (dev.turngate.v1.OperatorPolicyRecorded) event_,
+                getParentForChildren(),
+                isClean());
+        event_ = null;
+      }
+      eventCase_ = 35;
+      onChanged();
+      return operatorPolicyRecordedBuilder_;
     }
 
     // @@protoc_insertion_point(builder_scope:turngate.v1.SessionEvent)

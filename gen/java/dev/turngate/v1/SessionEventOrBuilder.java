@@ -782,5 +782,32 @@ public interface SessionEventOrBuilder extends
    */
   dev.turngate.v1.SessionImportedOrBuilder getSessionImportedOrBuilder();
 
+  /**
+   * <pre>
+   * A policy of the operator that runs name by its id.
+   * </pre>
+   *
+   * <code>.turngate.v1.OperatorPolicyRecorded operator_policy_recorded = 35;</code>
+   * @return Whether the operatorPolicyRecorded field is set.
+   */
+  boolean hasOperatorPolicyRecorded();
+  /**
+   * <pre>
+   * A policy of the operator that runs name by its id.
+   * </pre>
+   *
+   * <code>.turngate.v1.OperatorPolicyRecorded operator_policy_recorded = 35;</code>
+   * @return The operatorPolicyRecorded.
+   */
+  dev.turngate.v1.OperatorPolicyRecorded getOperatorPolicyRecorded();
+  /**
+   * <pre>
+   * A policy of the operator that runs name by its id.
+   * </pre>
+   *
+   * <code>.turngate.v1.OperatorPolicyRecorded operator_policy_recorded = 35;</code>
+   */
+  dev.turngate.v1.OperatorPolicyRecordedOrBuilder getOperatorPolicyRecordedOrBuilder();
+
   dev.turngate.v1.SessionEvent.EventCase getEventCase();
 }

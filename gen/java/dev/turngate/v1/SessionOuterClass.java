@@ -32,6 +32,11 @@ public final class SessionOuterClass extends com.google.protobuf.GeneratedFile {
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_turngate_v1_ApprovalPolicy_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_turngate_v1_OperatorPolicy_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_turngate_v1_OperatorPolicy_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
     internal_static_turngate_v1_PolicyRule_descriptor;
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
@@ -88,78 +93,80 @@ public final class SessionOuterClass extends com.google.protobuf.GeneratedFile {
       "sion\030\001 \001(\0162\027.turngate.v1.Permission\022&\n\005r" +
       "ules\030\002 \003(\0132\027.turngate.v1.PolicyRule\022,\n\013g" +
       "rant_scope\030\003 \001(\0162\027.turngate.v1.GrantScop" +
-      "e\"J\n\nPolicyRule\022\017\n\007pattern\030\001 \001(\t\022+\n\nperm" +
-      "ission\030\002 \001(\0162\027.turngate.v1.Permission\"\315\002" +
-      "\n\nClientTool\022\014\n\004name\030\001 \001(\t\022\023\n\013descriptio" +
-      "n\030\002 \001(\t\022\031\n\021input_schema_json\030\003 \001(\t\022\014\n\004ki" +
-      "nd\030\004 \001(\t\022\023\n\013params_json\030\005 \001(\t\022\032\n\022output_" +
-      "schema_json\030\006 \001(\t\0220\n\rexpires_after\030\007 \001(\013" +
-      "2\031.google.protobuf.Duration\022,\n\ton_expiry" +
-      "\030\010 \001(\0162\031.turngate.v1.ExpiryPolicy\0224\n\017con" +
-      "flict_policy\030\t \001(\0162\033.turngate.v1.Conflic" +
-      "tPolicy\022,\n\013grant_scope\030\n \001(\0162\027.turngate." +
-      "v1.GrantScope\"\330\004\n\rSessionConfig\022\r\n\005agent" +
-      "\030\001 \001(\t\022-\n\014client_tools\030\002 \003(\0132\027.turngate." +
-      "v1.ClientTool\0224\n\017approval_policy\030\003 \001(\0132\033" +
-      ".turngate.v1.ApprovalPolicy\022$\n\007on_busy\030\004" +
-      " \001(\0162\023.turngate.v1.OnBusy\022,\n\tretention\030\005" +
-      " \001(\0132\031.google.protobuf.Duration\0226\n\006label" +
-      "s\030\006 \003(\0132&.turngate.v1.SessionConfig.Labe" +
-      "lsEntry\022<\n\031interaction_expires_after\030\007 \001" +
-      "(\0132\031.google.protobuf.Duration\022,\n\ton_expi" +
-      "ry\030\010 \001(\0162\031.turngate.v1.ExpiryPolicy\0224\n\017c" +
-      "onflict_policy\030\t \001(\0162\033.turngate.v1.Confl" +
-      "ictPolicy\0222\n\017unclaimed_after\030\n \001(\0132\031.goo" +
-      "gle.protobuf.Duration\022\030\n\020interaction_lin" +
-      "k\030\013 \001(\t\022\r\n\005title\030\014 \001(\t\022\031\n\021expire_while_o" +
-      "pen\030\r \001(\010\032-\n\013LabelsEntry\022\013\n\003key\030\001 \001(\t\022\r\n" +
-      "\005value\030\002 \001(\t:\0028\001\"\371\002\n\007Session\022\n\n\002id\030\001 \001(\t" +
-      "\022\021\n\ttenant_id\030\002 \001(\t\022\r\n\005owner\030\003 \001(\t\022\024\n\014pa" +
-      "rticipants\030\004 \003(\t\022*\n\006config\030\005 \001(\0132\032.turng" +
-      "ate.v1.SessionConfig\022/\n\013create_time\030\006 \001(" +
-      "\0132\032.google.protobuf.Timestamp\022/\n\013update_" +
-      "time\030\007 \001(\0132\032.google.protobuf.Timestamp\022\030" +
-      "\n\020selected_node_id\030\010 \001(\t\022\036\n\026open_interac" +
-      "tion_count\030\t \001(\005\022\032\n\022held_message_count\030\n" +
-      " \001(\005\022\030\n\020active_run_count\030\013 \001(\005\022,\n\013queue_" +
-      "pause\030\014 \001(\0132\027.turngate.v1.QueuePause\"\332\002\n" +
-      "\013HeldMessage\022%\n\007message\030\001 \001(\0132\024.turngate" +
-      ".v1.Message\022\'\n\006reason\030\002 \001(\0162\027.turngate.v" +
-      "1.HoldReason\022\030\n\020waits_for_run_id\030\003 \001(\t\022!" +
-      "\n\031waits_for_interaction_ids\030\004 \003(\t\022\026\n\016bra" +
-      "nch_node_id\030\005 \001(\t\022\024\n\014branch_named\030\006 \001(\010\022" +
-      "\024\n\014interrupting\030\007 \001(\010\022/\n\013create_time\030\010 \001" +
-      "(\0132\032.google.protobuf.Timestamp\0220\n\rtrace_" +
-      "context\030\t \001(\0132\031.turngate.v1.TraceContext" +
-      "\022\027\n\017edits_prompt_id\030\n \001(\t\"|\n\nQueuePause\022" +
-      "-\n\006reason\030\001 \001(\0162\035.turngate.v1.QueuePause" +
-      "Reason\022\016\n\006run_id\030\002 \001(\t\022/\n\013create_time\030\003 " +
-      "\001(\0132\032.google.protobuf.Timestamp\"\272\001\n\005Gran" +
-      "t\022\n\n\002id\030\001 \001(\t\022\021\n\ttool_name\030\002 \001(\t\022\023\n\013tool" +
-      "_origin\030\003 \001(\t\022\r\n\005agent\030\004 \001(\t\022\026\n\016argument" +
-      "s_json\030\005 \001(\t\022\022\n\ngranted_by\030\006 \001(\t\022/\n\013crea" +
-      "te_time\030\007 \001(\0132\032.google.protobuf.Timestam" +
-      "p\022\021\n\teffective\030\010 \001(\010*^\n\006OnBusy\022\027\n\023ON_BUS" +
-      "Y_UNSPECIFIED\020\000\022\020\n\014ON_BUSY_HOLD\020\001\022\022\n\016ON_" +
-      "BUSY_REJECT\020\002\022\025\n\021ON_BUSY_INTERRUPT\020\003*\203\001\n" +
-      "\nPermission\022\032\n\026PERMISSION_UNSPECIFIED\020\000\022" +
-      "\024\n\020PERMISSION_ALLOW\020\001\022\022\n\016PERMISSION_ASK\020" +
-      "\002\022\023\n\017PERMISSION_DENY\020\003\022\032\n\026PERMISSION_ALL" +
-      "OW_READS\020\004*\311\001\n\nHoldReason\022\033\n\027HOLD_REASON" +
-      "_UNSPECIFIED\020\000\022\032\n\026HOLD_REASON_RUN_ACTIVE" +
-      "\020\001\022 \n\034HOLD_REASON_INTERACTION_OPEN\020\002\022\035\n\031" +
-      "HOLD_REASON_QUEUED_BEHIND\020\003\022#\n\037HOLD_REAS" +
-      "ON_BRANCH_NOT_SELECTED\020\004\022\034\n\030HOLD_REASON_" +
-      "QUEUE_PAUSED\020\005*\232\001\n\020QueuePauseReason\022\"\n\036Q" +
-      "UEUE_PAUSE_REASON_UNSPECIFIED\020\000\022\037\n\033QUEUE" +
-      "_PAUSE_REASON_FAILURES\020\001\022 \n\034QUEUE_PAUSE_" +
-      "REASON_CANCELLED\020\002\022\037\n\033QUEUE_PAUSE_REASON" +
-      "_IMPORTED\020\003*k\n\010NodeKind\022\031\n\025NODE_KIND_UNS" +
-      "PECIFIED\020\000\022\024\n\020NODE_KIND_PROMPT\020\001\022\021\n\rNODE" +
-      "_KIND_RUN\020\002\022\033\n\027NODE_KIND_FIRST_MESSAGE\020\003" +
-      "BO\n\017dev.turngate.v1P\001Z:github.com/turnga" +
-      "te/turngate/gen/go/turngate/v1;turngatev" +
-      "1b\006proto3"
+      "e\"I\n\016OperatorPolicy\022\n\n\002id\030\001 \001(\t\022+\n\006polic" +
+      "y\030\002 \001(\0132\033.turngate.v1.ApprovalPolicy\"J\n\n" +
+      "PolicyRule\022\017\n\007pattern\030\001 \001(\t\022+\n\npermissio" +
+      "n\030\002 \001(\0162\027.turngate.v1.Permission\"\315\002\n\nCli" +
+      "entTool\022\014\n\004name\030\001 \001(\t\022\023\n\013description\030\002 \001" +
+      "(\t\022\031\n\021input_schema_json\030\003 \001(\t\022\014\n\004kind\030\004 " +
+      "\001(\t\022\023\n\013params_json\030\005 \001(\t\022\032\n\022output_schem" +
+      "a_json\030\006 \001(\t\0220\n\rexpires_after\030\007 \001(\0132\031.go" +
+      "ogle.protobuf.Duration\022,\n\ton_expiry\030\010 \001(" +
+      "\0162\031.turngate.v1.ExpiryPolicy\0224\n\017conflict" +
+      "_policy\030\t \001(\0162\033.turngate.v1.ConflictPoli" +
+      "cy\022,\n\013grant_scope\030\n \001(\0162\027.turngate.v1.Gr" +
+      "antScope\"\330\004\n\rSessionConfig\022\r\n\005agent\030\001 \001(" +
+      "\t\022-\n\014client_tools\030\002 \003(\0132\027.turngate.v1.Cl" +
+      "ientTool\0224\n\017approval_policy\030\003 \001(\0132\033.turn" +
+      "gate.v1.ApprovalPolicy\022$\n\007on_busy\030\004 \001(\0162" +
+      "\023.turngate.v1.OnBusy\022,\n\tretention\030\005 \001(\0132" +
+      "\031.google.protobuf.Duration\0226\n\006labels\030\006 \003" +
+      "(\0132&.turngate.v1.SessionConfig.LabelsEnt" +
+      "ry\022<\n\031interaction_expires_after\030\007 \001(\0132\031." +
+      "google.protobuf.Duration\022,\n\ton_expiry\030\010 " +
+      "\001(\0162\031.turngate.v1.ExpiryPolicy\0224\n\017confli" +
+      "ct_policy\030\t \001(\0162\033.turngate.v1.ConflictPo" +
+      "licy\0222\n\017unclaimed_after\030\n \001(\0132\031.google.p" +
+      "rotobuf.Duration\022\030\n\020interaction_link\030\013 \001" +
+      "(\t\022\r\n\005title\030\014 \001(\t\022\031\n\021expire_while_open\030\r" +
+      " \001(\010\032-\n\013LabelsEntry\022\013\n\003key\030\001 \001(\t\022\r\n\005valu" +
+      "e\030\002 \001(\t:\0028\001\"\371\002\n\007Session\022\n\n\002id\030\001 \001(\t\022\021\n\tt" +
+      "enant_id\030\002 \001(\t\022\r\n\005owner\030\003 \001(\t\022\024\n\014partici" +
+      "pants\030\004 \003(\t\022*\n\006config\030\005 \001(\0132\032.turngate.v" +
+      "1.SessionConfig\022/\n\013create_time\030\006 \001(\0132\032.g" +
+      "oogle.protobuf.Timestamp\022/\n\013update_time\030" +
+      "\007 \001(\0132\032.google.protobuf.Timestamp\022\030\n\020sel" +
+      "ected_node_id\030\010 \001(\t\022\036\n\026open_interaction_" +
+      "count\030\t \001(\005\022\032\n\022held_message_count\030\n \001(\005\022" +
+      "\030\n\020active_run_count\030\013 \001(\005\022,\n\013queue_pause" +
+      "\030\014 \001(\0132\027.turngate.v1.QueuePause\"\332\002\n\013Held" +
+      "Message\022%\n\007message\030\001 \001(\0132\024.turngate.v1.M" +
+      "essage\022\'\n\006reason\030\002 \001(\0162\027.turngate.v1.Hol" +
+      "dReason\022\030\n\020waits_for_run_id\030\003 \001(\t\022!\n\031wai" +
+      "ts_for_interaction_ids\030\004 \003(\t\022\026\n\016branch_n" +
+      "ode_id\030\005 \001(\t\022\024\n\014branch_named\030\006 \001(\010\022\024\n\014in" +
+      "terrupting\030\007 \001(\010\022/\n\013create_time\030\010 \001(\0132\032." +
+      "google.protobuf.Timestamp\0220\n\rtrace_conte" +
+      "xt\030\t \001(\0132\031.turngate.v1.TraceContext\022\027\n\017e" +
+      "dits_prompt_id\030\n \001(\t\"|\n\nQueuePause\022-\n\006re" +
+      "ason\030\001 \001(\0162\035.turngate.v1.QueuePauseReaso" +
+      "n\022\016\n\006run_id\030\002 \001(\t\022/\n\013create_time\030\003 \001(\0132\032" +
+      ".google.protobuf.Timestamp\"\272\001\n\005Grant\022\n\n\002" +
+      "id\030\001 \001(\t\022\021\n\ttool_name\030\002 \001(\t\022\023\n\013tool_orig" +
+      "in\030\003 \001(\t\022\r\n\005agent\030\004 \001(\t\022\026\n\016arguments_jso" +
+      "n\030\005 \001(\t\022\022\n\ngranted_by\030\006 \001(\t\022/\n\013create_ti" +
+      "me\030\007 \001(\0132\032.google.protobuf.Timestamp\022\021\n\t" +
+      "effective\030\010 \001(\010*^\n\006OnBusy\022\027\n\023ON_BUSY_UNS" +
+      "PECIFIED\020\000\022\020\n\014ON_BUSY_HOLD\020\001\022\022\n\016ON_BUSY_" +
+      "REJECT\020\002\022\025\n\021ON_BUSY_INTERRUPT\020\003*\203\001\n\nPerm" +
+      "ission\022\032\n\026PERMISSION_UNSPECIFIED\020\000\022\024\n\020PE" +
+      "RMISSION_ALLOW\020\001\022\022\n\016PERMISSION_ASK\020\002\022\023\n\017" +
+      "PERMISSION_DENY\020\003\022\032\n\026PERMISSION_ALLOW_RE" +
+      "ADS\020\004*\311\001\n\nHoldReason\022\033\n\027HOLD_REASON_UNSP" +
+      "ECIFIED\020\000\022\032\n\026HOLD_REASON_RUN_ACTIVE\020\001\022 \n" +
+      "\034HOLD_REASON_INTERACTION_OPEN\020\002\022\035\n\031HOLD_" +
+      "REASON_QUEUED_BEHIND\020\003\022#\n\037HOLD_REASON_BR" +
+      "ANCH_NOT_SELECTED\020\004\022\034\n\030HOLD_REASON_QUEUE" +
+      "_PAUSED\020\005*\232\001\n\020QueuePauseReason\022\"\n\036QUEUE_" +
+      "PAUSE_REASON_UNSPECIFIED\020\000\022\037\n\033QUEUE_PAUS" +
+      "E_REASON_FAILURES\020\001\022 \n\034QUEUE_PAUSE_REASO" +
+      "N_CANCELLED\020\002\022\037\n\033QUEUE_PAUSE_REASON_IMPO" +
+      "RTED\020\003*k\n\010NodeKind\022\031\n\025NODE_KIND_UNSPECIF" +
+      "IED\020\000\022\024\n\020NODE_KIND_PROMPT\020\001\022\021\n\rNODE_KIND" +
+      "_RUN\020\002\022\033\n\027NODE_KIND_FIRST_MESSAGE\020\003BO\n\017d" +
+      "ev.turngate.v1P\001Z:github.com/turngate/tu" +
+      "rngate/gen/go/turngate/v1;turngatev1b\006pr" +
+      "oto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -175,20 +182,26 @@ public final class SessionOuterClass extends com.google.protobuf.GeneratedFile {
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_ApprovalPolicy_descriptor,
         new java.lang.String[] { "DefaultPermission", "Rules", "GrantScope", });
-    internal_static_turngate_v1_PolicyRule_descriptor =
+    internal_static_turngate_v1_OperatorPolicy_descriptor =
       getDescriptor().getMessageType(1);
+    internal_static_turngate_v1_OperatorPolicy_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_turngate_v1_OperatorPolicy_descriptor,
+        new java.lang.String[] { "Id", "Policy", });
+    internal_static_turngate_v1_PolicyRule_descriptor =
+      getDescriptor().getMessageType(2);
     internal_static_turngate_v1_PolicyRule_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_PolicyRule_descriptor,
         new java.lang.String[] { "Pattern", "Permission", });
     internal_static_turngate_v1_ClientTool_descriptor =
-      getDescriptor().getMessageType(2);
+      getDescriptor().getMessageType(3);
     internal_static_turngate_v1_ClientTool_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_ClientTool_descriptor,
         new java.lang.String[] { "Name", "Description", "InputSchemaJson", "Kind", "ParamsJson", "OutputSchemaJson", "ExpiresAfter", "OnExpiry", "ConflictPolicy", "GrantScope", });
     internal_static_turngate_v1_SessionConfig_descriptor =
-      getDescriptor().getMessageType(3);
+      getDescriptor().getMessageType(4);
     internal_static_turngate_v1_SessionConfig_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_SessionConfig_descriptor,
@@ -200,25 +213,25 @@ public final class SessionOuterClass extends com.google.protobuf.GeneratedFile {
         internal_static_turngate_v1_SessionConfig_LabelsEntry_descriptor,
         new java.lang.String[] { "Key", "Value", });
     internal_static_turngate_v1_Session_descriptor =
-      getDescriptor().getMessageType(4);
+      getDescriptor().getMessageType(5);
     internal_static_turngate_v1_Session_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_Session_descriptor,
         new java.lang.String[] { "Id", "TenantId", "Owner", "Participants", "Config", "CreateTime", "UpdateTime", "SelectedNodeId", "OpenInteractionCount", "HeldMessageCount", "ActiveRunCount", "QueuePause", });
     internal_static_turngate_v1_HeldMessage_descriptor =
-      getDescriptor().getMessageType(5);
+      getDescriptor().getMessageType(6);
     internal_static_turngate_v1_HeldMessage_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_HeldMessage_descriptor,
         new java.lang.String[] { "Message", "Reason", "WaitsForRunId", "WaitsForInteractionIds", "BranchNodeId", "BranchNamed", "Interrupting", "CreateTime", "TraceContext", "EditsPromptId", });
     internal_static_turngate_v1_QueuePause_descriptor =
-      getDescriptor().getMessageType(6);
+      getDescriptor().getMessageType(7);
     internal_static_turngate_v1_QueuePause_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_QueuePause_descriptor,
         new java.lang.String[] { "Reason", "RunId", "CreateTime", });
     internal_static_turngate_v1_Grant_descriptor =
-      getDescriptor().getMessageType(7);
+      getDescriptor().getMessageType(8);
     internal_static_turngate_v1_Grant_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_turngate_v1_Grant_descriptor,
