@@ -101,6 +101,19 @@ class BrokerSettings(ServingSettings):
         least=0.1,
         greatest=604_800,
     )
+    webhooks: str = setting(
+        "", "A TOML file with the targets that are told what waits. Empty: nobody is told."
+    )
+    webhook_retry: float = setting(
+        5.0,
+        "The pause before a webhook is sent a second time; later ones grow in proportion.",
+        unit="s",
+        least=0.01,
+        greatest=60,
+    )
+    webhook_timeout: float = setting(
+        20.0, "How long a target may take to answer a webhook.", unit="s", least=0.1, greatest=120
+    )
     stuck_reader: float = setting(
         30.0, "A watch whose reader takes nothing is ended.", unit="s", least=1, greatest=600
     )

@@ -5,6 +5,7 @@ Derived from the events and the state after them, in one place, so that no decis
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from broker_service.domain.deadlines import next_deadline
@@ -45,6 +46,8 @@ from broker_service.storage.port import (
     WorkKey,
     WorkKind,
 )
+from broker_service.webhooks.outbox import outbox
+from broker_service.webhooks.targets import Target
 
 
 def session_key(state: SessionState) -> SessionKey:
@@ -93,9 +96,13 @@ GRACE = "grace:"
 
 
 def effects_of(
-    decision: Decision, owner: str, lease_until: int, cancel_grace_ms: int
+    decision: Decision,
+    owner: str,
+    lease_until: int,
+    cancel_grace_ms: int,
+    targets: Sequence[Target] = (),
 ) -> tuple[Effect, ...]:
-    """All that a decision's events ask for.
+    """All that a decision's events ask for. `targets`: who is told when questions open and close.
 
     A run that becomes pending is claimed for this broker at once, in the same commit; the token of
     that claim is the number of the attempt (R3).
@@ -151,6 +158,8 @@ def effects_of(
         effects.append(PutWork(compaction, decision.now + decision.limits.compact_after_ms))
     if interactions:
         effects.append(deadline_timer(state, decision.limits))
+        if targets:
+            effects += outbox(decision, targets)
     effects.append(session_row(state))
     return tuple(effects)
 

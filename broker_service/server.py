@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import cast
@@ -28,6 +28,8 @@ from broker_service.storage.open import connect_store
 from broker_service.storage.port import StoreError
 from broker_service.watch.hub import WatchHub
 from broker_service.watch.tail import WatchSettings
+from broker_service.webhooks.delivery import Delivery, Pace
+from broker_service.webhooks.targets import Target, read_targets
 from turngate.v1 import broker_pb2
 from turngate_serving.exit import StartError
 from turngate_serving.ready import say_ready
@@ -48,6 +50,7 @@ async def serve(settings: BrokerSettings) -> int:
         policy = read_policy(policy_file) if policy_file else None
     except PolicyFileError as error:
         raise StartError(str(error)) from error
+    targets = read_targets(Path(settings.webhooks)) if settings.webhooks else ()
     try:
         store = await connect_store(settings.store, migrate=settings.migrate)
     except StoreError as error:
@@ -59,6 +62,7 @@ async def serve(settings: BrokerSettings) -> int:
             owner_name(),
             lease_ms=round(settings.lease * 1000),
             cancel_grace_ms=round(settings.cancel_grace * 1000),
+            targets=targets,
         )
         sessions.set_operator_policy(policy)
         hub = WatchHub(store, watch_settings(settings))
@@ -79,6 +83,7 @@ async def serve(settings: BrokerSettings) -> int:
         dispatcher.start()
         timers.start()
         compaction.start(settings.heartbeat)
+        delivery = start_delivery(settings, sessions, targets) if targets else None
         policy_reload = PolicyReload(policy_file, sessions.set_operator_policy)
         policy_reload.start()
         try:
@@ -90,6 +95,7 @@ async def serve(settings: BrokerSettings) -> int:
                     compaction.close,
                     dispatcher.close,
                     sessions.close,
+                    *((delivery.close,) if delivery else ()),
                 ),
                 hook_timeout_s=settings.drain_timeout,
                 grace_s=settings.drain_grace,
@@ -101,8 +107,20 @@ async def serve(settings: BrokerSettings) -> int:
             await compaction.close()
             await dispatcher.close()
             await placement.close()
+            if delivery:
+                await delivery.close()
     finally:
         await store.close()
+
+
+def start_delivery(
+    settings: BrokerSettings, sessions: Sessions, targets: Sequence[Target]
+) -> Delivery:
+    """Webhooks are sent from now on, until it is closed."""
+    pace = Pace(retry_s=settings.webhook_retry, timeout_s=settings.webhook_timeout)
+    delivery = Delivery(sessions.store, sessions.owner, sessions.lease_ms, targets, pace)
+    delivery.start(settings.heartbeat)
+    return delivery
 
 
 def check_beats(settings: BrokerSettings) -> None:

@@ -11,7 +11,7 @@ import asyncio
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -43,6 +43,7 @@ from broker_service.storage.port import (
     WorkKind,
     Write,
 )
+from broker_service.webhooks.targets import Target
 from turngate_core.errors import Reason, Refusal
 
 T = TypeVar("T")
@@ -131,16 +132,24 @@ class _Hot:
 
 
 class Sessions:
-    """The sessions that this broker knows. `owner`: under which name it claims work."""
+    """The sessions that this broker knows. `owner`: under which name it claims work; `targets`: who
+    is told of questions."""
 
     def __init__(
-        self, store: Store, limits: Limits, owner: str, lease_ms: int, cancel_grace_ms: int = 10_000
+        self,
+        store: Store,
+        limits: Limits,
+        owner: str,
+        lease_ms: int,
+        cancel_grace_ms: int = 10_000,
+        targets: Sequence[Target] = (),
     ) -> None:
         self.store = store
         self.limits = limits
         self.owner = owner
         self.lease_ms = lease_ms
         self.cancel_grace_ms = cancel_grace_ms
+        self._targets = targets
         self._operator_policy: OperatorPolicy | None = None
         self._hot: OrderedDict[SessionKey, _Hot] = OrderedDict()
         self._listeners: list[Listener] = []
@@ -350,7 +359,7 @@ class Sessions:
         key = session_key(decision.state)
         lease_until = decision.now + self.lease_ms
         effects: tuple[Effect, ...] = effects_of(
-            decision, self.owner, lease_until, self.cancel_grace_ms
+            decision, self.owner, lease_until, self.cancel_grace_ms, self._targets
         )
         if request:
             effects = (*effects, request.remembered(reply, decision.state, decision.now))
