@@ -3,6 +3,7 @@
 import io
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.nodes import ScalarNode
@@ -109,10 +110,11 @@ _Representer.add_representer(str, _text)
 
 
 def _yaml() -> YAML:
-    yaml = YAML(typ="safe", pure=True)
+    yaml: Any = YAML(typ="safe", pure=True)  # its settings are attributes without right types
     yaml.Representer = _Representer
-    yaml.representer.default_flow_style = False
+    yaml.default_flow_style = False
     yaml.sort_base_mapping_type_on_output = False
     yaml.width = 100
     yaml.allow_unicode = True
+    assert isinstance(yaml, YAML)
     return yaml

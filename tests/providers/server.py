@@ -19,6 +19,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from tests.providers.anthropic_messages import AnthropicMessages
 from tests.providers.openai_chat import OpenAiChat
 from tests.providers.recording import Exchange, dump
 from tests.providers.refusal import Refused
@@ -45,6 +46,7 @@ class ProviderServer:
         self.faults: list[Exception] = []
         self._endpoints: list[Endpoint] = [
             OpenAiChat(self.api_key),
+            AnthropicMessages(self.api_key),
         ]
 
     @property
@@ -109,9 +111,8 @@ class ProviderServer:
         try:
             body = loads(exchange.text)
         except JSONDecodeError as error:
-            raise Refused(
-                400, f"We could not parse the JSON body of your request: {error}"
-            ) from error
+            text = f"We could not parse the JSON body of your request: {error}"
+            raise Refused(400, text) from error
         exchange.body = parse(exchange.text, _LIMITS)
         if not isinstance(body, dict):
             raise Refused(400, "The body of your request is no JSON object.")
