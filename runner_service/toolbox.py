@@ -102,7 +102,22 @@ def hint_of(tool: AgentTool | None, call: message_pb2.ToolCall) -> runner_pb2.Ru
     if isinstance(tool, ClientTool):
         hint.kind = tool.kind or call.name
         hint.params_json = tool.params_json
-    return runner_pb2.RunnerRenderHint(hint=hint)
+    return runner_pb2.RunnerRenderHint(hint=hint, declaration=declaration_of(tool))
+
+
+def declaration_of(tool: AgentTool | None) -> session_pb2.ClientTool | None:
+    """What the broker is told about a client tool that the agent declares (D1), else `None`."""
+    if not isinstance(tool, ClientTool) or tool.declaration is None:
+        return None
+    said = tool.declaration
+    declaration = session_pb2.ClientTool(
+        output_schema_json=said.output_schema_json,
+        on_expiry=said.on_expiry,
+        conflict_policy=said.conflict_policy,
+    )
+    if said.expires_after is not None:
+        declaration.expires_after.FromMilliseconds(round(said.expires_after * 1000))
+    return declaration
 
 
 def proposal_of(tool: ServerTool, call_id: str = "") -> runner_pb2.ProposedTool:

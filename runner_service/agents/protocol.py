@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from runner_service.pairing import PairedMessage
-from turngate.v1 import message_pb2, run_pb2, session_pb2
+from turngate.v1 import interaction_pb2, message_pb2, run_pb2, session_pb2
 
 DEFAULT_HISTORY_WINDOW = 100
 
@@ -46,8 +46,32 @@ class ServerTool:
 
 
 @dataclass(frozen=True, slots=True)
+class Declaration:
+    """An agent's word that there are clients that can do a client tool of its own.
+
+    Its calls stay open for them, as those of the session's tools do (D1), and are answered as this
+    says. The broker keeps it with each call: an answer does not depend on today's agent (R7).
+
+    `output_schema_json`: what outputs have to fit, exact text of a JSON Schema; empty: any JSON.
+    `expires_after`: seconds; `None`, as what is unspecified: the session's setting.
+    """
+
+    output_schema_json: str = ""
+    expires_after: float | None = None
+    on_expiry: interaction_pb2.ExpiryPolicy.ValueType = interaction_pb2.EXPIRY_POLICY_UNSPECIFIED
+    conflict_policy: interaction_pb2.ConflictPolicy.ValueType = (
+        interaction_pb2.CONFLICT_POLICY_UNSPECIFIED
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class ClientTool:
-    """A tool that only a client can fulfil. `kind` and `params_json` make its render hint (H1)."""
+    """A tool that only a client can fulfil. `kind` and `params_json` make its render hint (H1).
+
+    `declaration`: `None` for what the session declares itself, for what is built in, and for a tool
+    of which the agent does not know whether any client can do it: the broker settles such a call if
+    nobody can (D1).
+    """
 
     name: str
     description: str = ""
@@ -55,6 +79,7 @@ class ClientTool:
     kind: str = ""
     params_json: str = ""
     origin: str = ""
+    declaration: Declaration | None = None
 
 
 AgentTool: TypeAlias = ServerTool | ClientTool

@@ -11,6 +11,7 @@ from runner_service.agents.placeholders import PlaceholderError, parse_path, pat
 from runner_service.agents.protocol import DEFAULT_HISTORY_WINDOW
 from runner_service.agents.script_parts import CallTool, Effect, Fail, Part, Positive
 from runner_service.agents.script_types import (
+    Duration,
     Json,
     JsonObject,
     Regex,
@@ -76,17 +77,29 @@ class ServerTool(ScriptModel):
 
 
 class ClientTool(ScriptModel):
-    """A tool that only a client can fulfil. `kind` and `params` are its render hint."""
+    """A tool that only a client can fulfil. `kind` and `params` are its render hint.
+
+    `declared`: its calls stay open for a client that can do it; what follows is for such tools.
+    """
 
     executor: Literal["client"]
     description: str = ""
     input_schema: JsonObject = None
     kind: str = ""
     params: JsonObject = None
+    declared: bool = False
+    output_schema: JsonObject = None
+    expires_after: Annotated[Duration, Field(gt=0)] | None = None
+    on_expiry: Literal["fail_call", "deny", "cancel_run"] | None = None
+    conflict_policy: Literal["fork", "first_wins"] | None = None
 
     @model_validator(mode="after")
-    def _schema_fits(self) -> Self:
+    def _fits(self) -> Self:
         check_schema(schema_text(self.input_schema) or "{}")
+        check_schema(schema_text(self.output_schema) or "{}", "output_schema")
+        for key in ("output_schema", "expires_after", "on_expiry", "conflict_policy"):
+            if key in self.model_fields_set and not self.declared:
+                raise problem("declared", f"{key} is for a tool with declared: true", key)
         return self
 
 

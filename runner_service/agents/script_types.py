@@ -128,12 +128,12 @@ def _regular_expression(text: str) -> str:
     return text
 
 
-def check_schema(text: str) -> None:
-    """Raise the script's error for text that is no JSON Schema."""
+def check_schema(text: str, key: str = "input_schema") -> None:
+    """Raise the script's error for text that is no JSON Schema; `key`: where it stands."""
     try:
         Schema(text)
     except SchemaError as error:
-        raise problem("schema", str(error), "input_schema") from error
+        raise problem("schema", str(error), key) from error
 
 
 # Written as text, held as seconds.

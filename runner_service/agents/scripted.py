@@ -14,6 +14,7 @@ from runner_service.agents.protocol import (
     AgentTool,
     Call,
     CallPiece,
+    Declaration,
     GrantedCall,
     Output,
     ProviderCall,
@@ -28,12 +29,12 @@ from runner_service.agents.protocol import (
 )
 from runner_service.agents.protocol import ClientTool as OfferedClientTool
 from runner_service.agents.protocol import ServerTool as OfferedServerTool
-from runner_service.agents.script import Agent, ServerTool, Step, schema_text
+from runner_service.agents.script import Agent, ClientTool, ServerTool, Step, schema_text
 from runner_service.agents.script import Turn as ScriptTurn
 from runner_service.agents.script_loader import load_script
 from runner_service.agents.script_parts import CallTool, Count, Fail, Part, Reasoning, Text
 from runner_service.agents.script_position import find_position
-from turngate.v1 import message_pb2, run_pb2, session_pb2
+from turngate.v1 import interaction_pb2, message_pb2, run_pb2, session_pb2
 from turngate_core.json_text import DEFAULT_MAX_BYTES, JsonLimits, JsonValue, dump, parse
 from turngate_core.number import Number
 
@@ -163,7 +164,21 @@ def _offered(agent_name: str, script: Agent) -> Iterator[AgentTool]:
                 kind=tool.kind,
                 params_json=schema_text(tool.params),
                 origin=agent_name,
+                declaration=_declaration(tool) if tool.declared else None,
             )
+
+
+def _declaration(tool: ClientTool) -> Declaration:
+    return Declaration(
+        output_schema_json=schema_text(tool.output_schema),
+        expires_after=tool.expires_after,
+        on_expiry=interaction_pb2.ExpiryPolicy.Value(
+            f"EXPIRY_POLICY_{(tool.on_expiry or 'unspecified').upper()}"
+        ),
+        conflict_policy=interaction_pb2.ConflictPolicy.Value(
+            f"CONFLICT_POLICY_{(tool.conflict_policy or 'unspecified').upper()}"
+        ),
+    )
 
 
 def _permission(name: str | None) -> session_pb2.Permission.ValueType:

@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from runner_service.agents.protocol import Agent, AgentProfile, AgentTool, ServerTool
 from runner_service.opening import PROTOCOL_REVISION
-from runner_service.toolbox import executor_of, proposal_of
+from runner_service.toolbox import declaration_of, executor_of, proposal_of
 from turngate.v1 import runner_pb2
 
 
@@ -45,6 +45,8 @@ def _tool(tool: AgentTool) -> runner_pb2.AgentTool:
         described.traits.CopyFrom(proposal_of(tool))
     else:
         described.kind = tool.kind or tool.name
+        if (declaration := declaration_of(tool)) is not None:
+            described.declaration.CopyFrom(declaration)
     return described
 
 
