@@ -21,6 +21,7 @@ from starlette.routing import Route
 
 from tests.providers.anthropic_messages import AnthropicMessages
 from tests.providers.openai_chat import OpenAiChat
+from tests.providers.openai_responses import OpenAiResponses
 from tests.providers.recording import Exchange, dump
 from tests.providers.refusal import Refused
 from tests.providers.script import Answer, BrokenOff, Failure, Script, ScriptEnded, Silence
@@ -46,6 +47,7 @@ class ProviderServer:
         self.faults: list[Exception] = []
         self._endpoints: list[Endpoint] = [
             OpenAiChat(self.api_key),
+            OpenAiResponses(self.api_key),
             AnthropicMessages(self.api_key),
         ]
 

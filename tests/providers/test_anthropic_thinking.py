@@ -221,7 +221,10 @@ def test_thinking_of_another_model_is_not_read(
             {"tool_choice": {"type": "any"}},
             "Thinking may not be enabled when tool_choice forces tool use",
         ),
-        ({"extra_body": {"temperature": 0.5}}, "`temperature` may only be set to 1 when thinking is enabled"),
+        (
+            {"extra_body": {"temperature": 0.5}},
+            "`temperature` may only be set to 1 when thinking is enabled",
+        ),
         (
             {
                 "model": BINDING,
