@@ -14,15 +14,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import re
 import signal
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
 
 import structlog
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from broker_service.domain.model import (
     ApprovalPolicy,
@@ -32,14 +30,12 @@ from broker_service.domain.model import (
     PolicyRule,
 )
 from broker_service.encoding import to_proto
+from turngate_serving.exit import StartError
+from turngate_serving.toml_file import read_toml
 
 log = structlog.stdlib.get_logger(__name__)
 
 PermissionName = Literal["allow", "ask", "deny", "allow_reads"]
-
-
-class PolicyFileError(ValueError):
-    """A file that is no policy; the text says where and why."""
 
 
 class _Strict(BaseModel):
@@ -54,29 +50,12 @@ class _Rule(_Strict):
 class _File(_Strict):
     default: PermissionName | None = None
     grant_scope: Literal["session", "once"] | None = None
-    # A list in TOML; strict would refuse it as a tuple.
     rules: Annotated[list[_Rule], Field(max_length=200)] = []
 
 
 def read_policy(path: Path) -> OperatorPolicy:
-    """The policy of a file. Raises PolicyFileError with the place of what is wrong."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise PolicyFileError(f"cannot read the policy {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise PolicyFileError(f"cannot read the policy {path}: it is no UTF-8 text") from error
-    try:
-        given = _File.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise PolicyFileError(f"{path}: {error}") from error
-    except ValidationError as error:
-        problems = [
-            f"{_place(path, text, problem['loc'])}: {problem['msg']}"
-            for problem in error.errors(include_input=False, include_url=False)
-        ]
-        raise PolicyFileError("; ".join(problems)) from error
-    return operator_policy(_policy(given))
+    """The policy of a file. Raises StartError with the place of what is wrong."""
+    return operator_policy(_policy(read_toml(path, _File)))
 
 
 def operator_policy(policy: ApprovalPolicy) -> OperatorPolicy:
@@ -119,7 +98,7 @@ class PolicyReload:
         async with self._turn:
             try:
                 policy = await asyncio.to_thread(read_policy, self._path)
-            except PolicyFileError as error:
+            except StartError as error:
                 log.error("the policy stays as it was", problem=str(error))
                 return
             self._take(policy)
@@ -138,22 +117,3 @@ def _policy(given: _File) -> ApprovalPolicy:
 
 def _permission(name: PermissionName | None) -> Permission | None:
     return Permission[name.upper()] if name else None
-
-
-_RULE_HEADER = re.compile(r"""\s*\[\[\s*["']?rules["']?\s*\]\]""")
-
-
-def _place(path: Path, text: str, loc: tuple[int | str, ...]) -> str:
-    """`file:line: key`; `tomllib` does not say the line, so it is looked for."""
-    key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
-    wanted = loc[1] if len(loc) > 1 and isinstance(loc[1], int) else None
-    name = re.compile(rf"""\s*["']?{re.escape(str(loc[-1]))}["']?\s*=""")
-    at, rule = 0, -1
-    for number, line in enumerate(text.splitlines(), start=1):
-        if _RULE_HEADER.match(line):
-            rule += 1
-            at = number if rule == wanted else at
-        elif name.match(line) and (rule == wanted or (wanted is None and rule < 0)):
-            at = number
-            break
-    return f"{path}:{at}: {key[1:]}" if at else f"{path}: {key[1:]}"

@@ -22,7 +22,7 @@ from broker_service.config import BrokerSettings, domain_limits
 from broker_service.dispatch.dispatcher import Dispatcher
 from broker_service.dispatch.placement import Placement
 from broker_service.dispatch.timers import Timers
-from broker_service.policy_file import PolicyFileError, PolicyReload, read_policy
+from broker_service.policy_file import PolicyReload, read_policy
 from broker_service.sessions import Sessions
 from broker_service.storage.open import connect_store
 from broker_service.storage.port import StoreError
@@ -46,10 +46,7 @@ async def serve(settings: BrokerSettings) -> int:
     """Serve until a signal comes; answers the exit code. Raises StartError."""
     check_beats(settings)
     policy_file = Path(settings.policy) if settings.policy else None
-    try:
-        policy = read_policy(policy_file) if policy_file else None
-    except PolicyFileError as error:
-        raise StartError(str(error)) from error
+    policy = read_policy(policy_file) if policy_file else None
     targets = read_targets(Path(settings.webhooks)) if settings.webhooks else ()
     try:
         store = await connect_store(settings.store, migrate=settings.migrate)
