@@ -60,7 +60,10 @@ async def fill(store: Store, session: SessionKey = S, secret: str = "secret") ->
             session=session,
             effects=(
                 PutWork(work, 0, 1, "b1", 2_000_000, secret.encode()),
-                PutWork(WorkKey(WorkKind.TIMER, session, "deadlines"), 0, payload=secret.encode()),
+                *(
+                    PutWork(WorkKey(kind, session, "deadlines"), 0, payload=secret.encode())
+                    for kind in WorkKind
+                ),
                 RememberRequest(request, secret.encode(), secret.encode()),
                 PutInteraction(session, "i1", 1, secret.encode()),
                 row(name, 1, labels=(("title", secret),), tenant=tenant, payload=secret),

@@ -95,3 +95,29 @@ async def test_a_write_sees_the_fence_as_it_was_before_its_own_effects(store: St
     await store.commit(Write((Append(S, (event("end"),), 1, fence()),), effects=(DeleteWork(RUN),)))
     assert texts(await everything(store)) == ["a", "end"]
     assert await store.next_due(WorkKind.RUN) is None
+
+
+@pytest.mark.parametrize("kind", list(WorkKind))
+async def test_a_fence_without_entries_guards_what_else_is_written(
+    store: Store, harness: Harness, kind: WorkKind
+) -> None:
+    """S2: who was taken over neither removes the work nor puts it off."""
+    work = WorkKey(kind, S, "one/ops")
+    await store.commit(write(event(), effects=(PutWork(work, 0, payload=b"first"),)))
+    now = harness.clock.instant
+    (mine,) = await store.claim(kind, "b1", now + 10, 5)
+    harness.clock.advance(10)
+    (theirs,) = await store.claim(kind, "b2", now + 100, 5)
+    stale = Append(S, (), None, Fence(work, "b1", mine.token))
+    for effect in (DeleteWork(work), PutWork(work, now + 50, mine.token, payload=b"stale")):
+        with pytest.raises(FenceLost):
+            await store.commit(Write((stale,), (effect,)))
+    held_by_them = Append(S, (), None, Fence(work, "b2", theirs.token))
+    later = PutWork(work, now + 50, theirs.token, payload=b"again")
+    await store.commit(Write((held_by_them,), (later,)))
+    harness.clock.advance(40)
+    (again,) = await store.claim(kind, "b1", now + 200, 5)
+    assert (again.payload, again.token) == (b"again", theirs.token + 1)
+    done = Append(S, (), None, Fence(work, "b1", again.token))
+    await store.commit(Write((done,), (DeleteWork(work),)))
+    assert await store.next_due(kind) is None

@@ -176,3 +176,16 @@ async def test_the_clock_never_runs_backwards(store: Store, harness: Harness) ->
     assert store.now() == before
     harness.clock.advance(600)
     assert store.now() == before + 100
+
+
+@pytest.mark.parametrize("kind", list(WorkKind))
+async def test_each_kind_is_claimed_by_itself(
+    store: Store, harness: Harness, kind: WorkKind
+) -> None:
+    await put(store, *(PutWork(WorkKey(each, S, "same/id"), 5) for each in WorkKind))
+    lease = harness.clock.instant + 10
+    assert await store.claim(kind, "b1", lease, 5) == (
+        Work(WorkKey(kind, S, "same/id"), due_at=5, token=1, payload=b""),
+    )
+    for each in WorkKind:
+        assert await store.next_due(each) == (lease if each is kind else 5)
