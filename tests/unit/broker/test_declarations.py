@@ -134,8 +134,9 @@ def test_only_what_answers_need_is_kept() -> None:
 
 def test_built_in_tools_are_answered_by_their_own_rules() -> None:
     """B1: a declaration of a form is not kept."""
-    chat, _ = asked(ClientTool("", output_schema_json="false"), form("c-1"))
+    chat, _ = asked(ClientTool("", output_schema_json="false", expires_after=MINUTE), form("c-1"))
     assert chat.interaction("c-1").declared
+    chat.wait(2 * MINUTE)
     chat.settle(chat.interaction("c-1").id, VISBY)
 
 

@@ -127,9 +127,10 @@ def test_R7_a_run_goes_on_with_the_policy_that_it_was_started_with() -> None:
     assert chat.propose(second, ProposedTool("c-2")) == [Verdict.GRANTED]
 
 
-def test_R7_what_only_asks_today_does_not_reach_a_run_from_before() -> None:
+@pytest.mark.parametrize("today", [ApprovalPolicy(ASK), rule("pay", ASK)])
+def test_R7_what_only_asks_today_does_not_reach_a_run_from_before(today: ApprovalPolicy) -> None:
     chat, run_id = started()
-    chat.operator_policy = ASKS
+    chat.operator_policy = operator(today)
     chat.step(run_id, server_call("c-1", "pay"))
     assert chat.propose(run_id, PAY) == [Verdict.GRANTED]
 
