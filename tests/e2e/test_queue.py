@@ -155,7 +155,7 @@ async def test_G4_a_sender_that_will_not_wait_is_refused_by_name(client: Turngat
 async def test_G2_after_two_failures_in_a_row_the_queue_pauses_until_it_is_resumed(
     client: TurngateClient, pair: Pair
 ) -> None:
-    """Scenario 18 as far as it goes without `RetryRun`."""
+    """Nothing goes on by itself; `ResumeQueue` lets it."""
     async with talk(client, "failing") as trip:
         sent = [await trip.session.send(f"message {number}") for number in range(4)]
         pair.open_gate(f"go-{trip.id}")

@@ -35,7 +35,7 @@ async def starter(trip: Talk) -> str:
 
 
 async def test_S1_forks_cancelled_before_the_payment_starts(killable: Pair) -> None:
-    """Of three forks two are stopped while no runner is up: the third pays, once."""
+    """Scenario 15: of three forks two are stopped while no runner is up: the third pays, once."""
     async with killable.client() as client, talk(client, "form_and_payment") as trip:
         killable.open_gate(f"pay-gate-{trip.id}")
         _, (form, payment) = await trip.start_parked()
@@ -51,7 +51,8 @@ async def test_S1_forks_cancelled_before_the_payment_starts(killable: Pair) -> N
 
 
 async def test_S1_runner_killed_in_a_payment_that_three_forks_wait_for(killable: Pair) -> None:
-    """All are told that nobody knows, also a fourth one that comes later; nobody pays again."""
+    """Scenario 15: all are told that nobody knows, also a fourth one that comes later; nobody pays
+    again."""
     async with killable.client() as client, talk(client, "form_and_payment") as trip:
         _, (form, payment) = await trip.start_parked()
         forks = [(await trip.session.settle(form, city(f"c{n}"))).run_id for n in range(3)]
@@ -114,6 +115,7 @@ async def test_S1_a_run_that_is_cancelled_after_its_attempt_was_lost(killable: P
 async def test_S1_runner_killed_after_the_payment_while_a_second_tool_runs(
     killable: Pair,
 ) -> None:
+    """Scenario 15: the payment was made and recorded, and stays so for both forks."""
     async with killable.client() as client, talk(client, "payment_and_slow_tool") as trip:
         _, (form, payment, slow) = await trip.start_parked()
         forks = await answer_twice(trip, killable, form)
@@ -184,7 +186,7 @@ async def test_R4_what_destroys_waits_for_the_answers_of_its_step(
 
 
 async def test_A3_which_later_calls_a_grant_lets_pass(client: TurngateClient, pair: Pair) -> None:
-    """Identical means equal by canonical arguments, without unwrapping of strings."""
+    """Scenario 17: identical means equal by canonical arguments, without unwrapping of strings."""
     async with talk(client, "pays_in_every_turn") as trip:
 
         async def asks(text: str, *, approve: bool = False) -> bool:
@@ -224,6 +226,7 @@ async def test_A3_which_later_calls_a_grant_lets_pass(client: TurngateClient, pa
 async def test_A3_approved_and_stopped_before_it_ran_is_asked_again(
     client: TurngateClient, pair: Pair
 ) -> None:
+    """Scenario 17: an approval dies with its call."""
     async with talk(client, "pays_in_every_turn") as trip:
         run_id, (payment,) = await trip.start_parked()
         with frozen(pair.runner):

@@ -125,7 +125,7 @@ async def test_D1_a_deadline_that_has_nothing_to_settle_stops_nobody(
 
 
 async def test_D2_forms_of_a_wrong_shape_are_settled_once_a_turn(client: TurngateClient) -> None:
-    """The third one stays open with a notice, takes any object, and a second answer, too."""
+    """Scenario 10: the third one stays open with a notice, and takes any object, twice."""
     async with talk(client, "nested_forms") as trip:
         await trip.start()
         (noticed,) = await trip.until(lambda view: view.open_interactions() or None, "a question")
