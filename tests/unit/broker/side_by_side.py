@@ -71,10 +71,14 @@ class SideBySide(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.tools: dict[str, str] = {}
-        self.chat = Conversation(CONFIG, limits=LIMITS)
+        self.chat = self.converse()
         self.model = naive_model.Model(self.tools, "once_only", "pick_colour")
         self.client = Client(frozenset({"pick_colour", "scan", "sign", "once_only"}))
         COUNTS["conversations"] += 1
+
+    def converse(self) -> Conversation:
+        """The conversation that the commands are given to: one on the pure core."""
+        return Conversation(CONFIG, limits=LIMITS)
 
     def both(
         self,

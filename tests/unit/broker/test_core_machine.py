@@ -297,7 +297,7 @@ class Clients(Runners):
     @precondition(lambda self: self.chat.state.grants)
     @rule(data=st.data(), by=PEOPLE)
     def revoke(self, data: st.DataObject, by: str) -> None:
-        grant = data.draw(st.sampled_from(sorted(self.chat.state.grants)))
+        grant = data.draw(st.sampled_from(list(self.chat.state.grants)))
         self.both(lambda: self.chat.revoke(grant, by=by), lambda: None)
         assert grant not in [other.id for other in self.chat.grants()]
 
@@ -334,10 +334,13 @@ class Clients(Runners):
         elif what == "late":
             self.late(data)
         else:
-            # I3: a restart of everything in between changes nothing.
-            stored = [encode_event(entry) for entry in self.chat.log]
-            self.chat.state = fold_log([decode_event(payload) for payload in stored])
+            self.restart()
         assert len(self.chat.log) == length
+
+    def restart(self) -> None:
+        """I3: a restart of everything in between changes nothing."""
+        stored = [encode_event(entry) for entry in self.chat.log]
+        self.chat.state = fold_log([decode_event(payload) for payload in stored])
 
     def send_again(self, data: st.DataObject) -> None:
         """C5: the present state, whatever it is."""
