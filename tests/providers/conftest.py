@@ -27,17 +27,32 @@ def server(running: ProviderServer) -> Iterator[ProviderServer]:
     assert running.faults == []
 
 
-@pytest.fixture
-def openai_client(server: ProviderServer) -> Iterator[openai.OpenAI]:
+@pytest.fixture(scope="package")
+def openai_of_all(running: ProviderServer) -> Iterator[openai.OpenAI]:
     with openai.OpenAI(
-        base_url=server.openai_url, api_key=server.api_key, max_retries=0, timeout=DEADLINE
+        base_url=running.openai_url, api_key=running.api_key, max_retries=0, timeout=DEADLINE
     ) as client:
         yield client
+
+
+@pytest.fixture(scope="package")
+def anthropic_of_all(running: ProviderServer) -> Iterator[anthropic.Anthropic]:
+    with anthropic.Anthropic(
+        base_url=running.anthropic_url, api_key=running.api_key, max_retries=0, timeout=DEADLINE
+    ) as client:
+        yield client
+
+
+# A client takes a while to make, so there is one of each.
 
 
 @pytest.fixture
-def anthropic_client(server: ProviderServer) -> Iterator[anthropic.Anthropic]:
-    with anthropic.Anthropic(
-        base_url=server.anthropic_url, api_key=server.api_key, max_retries=0, timeout=DEADLINE
-    ) as client:
-        yield client
+def openai_client(server: ProviderServer, openai_of_all: openai.OpenAI) -> openai.OpenAI:
+    return openai_of_all
+
+
+@pytest.fixture
+def anthropic_client(
+    server: ProviderServer, anthropic_of_all: anthropic.Anthropic
+) -> anthropic.Anthropic:
+    return anthropic_of_all

@@ -261,6 +261,10 @@ REFUSED_MESSAGES: dict[str, tuple[list[dict[str, Any]], str]] = {
         [says(text("Hello")), USER],
         'first message must use the "user" role',
     ),
+    "a system message between a call and its result": (
+        [USER, says(use("t1")), {"role": "system", "content": "Hm"}, user(result("t1"))],
+        r"messages\.2: a `system` message must follow a `user` message",
+    ),
     "an unknown role": (
         [{"role": "tool", "content": "sunny"}],
         r"messages\.0\.role: Input should be 'user', 'assistant' or 'system'",

@@ -194,6 +194,16 @@ def test_thinking_is_bound_to_the_conversation_before_it(
     assert transformation.reason == "prefix_binding_mismatch"
 
 
+def test_a_prefill_has_no_thinking_where_thinking_is_off(
+    server: ProviderServer, anthropic_client: anthropic.Anthropic
+) -> None:
+    server.script = in_turn(STEPS)
+    thought = after_a_call(anthropic_client)[1]["content"][0]
+    messages: Messages = [USER, {"role": "assistant", "content": [thought]}]
+    with pytest.raises(anthropic.BadRequestError, match="When thinking is disabled"):
+        create(anthropic_client, messages, thinking={"type": "disabled"})
+
+
 def test_thinking_of_another_model_is_not_read(
     server: ProviderServer, anthropic_client: anthropic.Anthropic
 ) -> None:

@@ -358,6 +358,11 @@ REFUSED_PARAMETERS: dict[str, tuple[dict[str, Any], str]] = {
         {"tools": [tool(strict=True)]},
         "'additionalProperties' is required to be supplied and to be false",
     ),
+    "a strict schema with an optional property": (
+        {"tools": [tool(strict=True, parameters=PARAMETERS | {"additionalProperties": False})]},
+        "'required' is required to be supplied .* Missing 'city'",
+    ),
+    "several choices": ({"n": 2}, "answers with one choice only"),
     "a choice of a tool that is not there": (
         {
             "tools": [tool()],

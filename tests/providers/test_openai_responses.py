@@ -309,6 +309,11 @@ REFUSED_ITEMS: dict[str, tuple[Items, str, str | None]] = {
         "Expected a string with maximum length 64, but got a string with length 65",
         "input[1].call_id",
     ),
+    "an empty id of a call": (
+        [USER, call("")],
+        r"Invalid 'input\[1\].call_id': empty string",
+        "input[1].call_id",
+    ),
     "reasoning that was not stored": (
         [USER, {"type": "reasoning", "id": "rs_1", "summary": []}, said("Hi")],
         "Item with id 'rs_1' not found. Items are not persisted when `store` is set to false.",
