@@ -48,7 +48,7 @@ class Receiver:
     port: int = 0
     _came: asyncio.Event = field(default_factory=asyncio.Event)
     _server: asyncio.Server | None = None
-    _open: set[asyncio.StreamWriter] = field(default_factory=set)
+    _open: dict[asyncio.StreamWriter, asyncio.Task[Any]] = field(default_factory=dict)
 
     async def up(self) -> None:
         """Listen, always on the same port."""
@@ -59,8 +59,10 @@ class Receiver:
         """Connections are refused."""
         assert self._server is not None
         self._server.close()
-        for writer in list(self._open):
+        for writer in self._open:
             writer.transport.abort()
+        if serving := set(self._open.values()):
+            await asyncio.wait(serving, timeout=DEADLINE_SECONDS)
 
     def url(self, path: str) -> str:
         """The address of a target."""
@@ -91,14 +93,16 @@ class Receiver:
         return [call.verified() for call in told().values()]
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open.add(writer)
+        task = asyncio.current_task()
+        assert task is not None
+        self._open[writer] = task
         try:
             while await self._answer(reader, writer):
                 pass
         except (asyncio.IncompleteReadError, ConnectionError):
             return  # the broker has hung up
         finally:
-            self._open.discard(writer)
+            del self._open[writer]
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:

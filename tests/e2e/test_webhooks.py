@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -42,7 +41,7 @@ async def ask_and_answer(trip: Talk) -> str:
     """A turn with a form, answered; the id of its question."""
     _, (form,) = await trip.start_parked()
     settled = await trip.session.settle(form, VISBY)
-    assert await trip.completed(settled.run_id) == "Off to Visby."
+    assert await trip.completed(settled.run_id) == "Where to? Off to Visby."
     return form.id
 
 
@@ -56,13 +55,13 @@ async def test_P3_targets_are_told_what_waits_by_ids_with_a_link(
     )
     async with pair.client() as client, talk(client, "", config=config) as trip:
         question = await ask_and_answer(trip)
-        opened, closed = await receiver.received("/ops", 2)
-        assert opened["type"] == "interaction.opened"
-        assert closed["type"] == "interaction.closed"
+        said = {one["type"]: one for one in await receiver.received("/ops", 2)}
+        opened, closed = said["interaction.opened"], said["interaction.closed"]
+        assert opened["timestamp"] < closed["timestamp"]
         run_id = next(iter(trip.view.runs))
-        for said, state in ((opened, "open"), (closed, "answered")):
-            assert said["data"].pop("tenant_id")
-            assert said["data"] == {
+        for one, state in ((opened, "open"), (closed, "answered")):
+            assert one["data"].pop("tenant_id")
+            assert one["data"] == {
                 "session_id": trip.id,
                 "interaction_id": question,
                 "run_id": run_id,
@@ -88,7 +87,8 @@ async def test_P3_approvals_are_told_too_and_not_what_is_to_be_approved(
         await trip.completed(run_id)
         said = await receiver.received("/ops", 2)
         assert [one["data"]["kind"] for one in said] == ["approval", "approval"]
-        assert [one["data"]["state"] for one in said] == ["open", "denied"]
+        # In whatever order: what is told soon after each other may overtake.
+        assert {one["data"]["state"] for one in said} == {"open", "denied"}
     assert not [call for call in receiver.calls if "dear" in call.body or "euro" in call.body]
 
 
@@ -168,7 +168,6 @@ async def test_a_stop_waits_for_no_target_and_loses_nothing(start: Any, receiver
     async with pair.client() as client, talk(client, "form") as trip:
         await trip.start_parked()
         await receiver.until(lambda: bool(receiver.at("/ops")), "request under way")
-        pair.broker.signal(signal.SIGTERM)
         assert await pair.broker.stop() == 0
         assert "drain hook failed" not in pair.broker.log_tail()
         del receiver.answers["/ops"]
