@@ -6,8 +6,6 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
-from turngate_core.json_text import JsonValue
-
 
 class Refused(Exception):
     """The provider's refusal: HTTP status, and the error object of the wire."""
@@ -66,14 +64,3 @@ def read(
 def _first(errors: list[ErrorDetails]) -> ErrorDetails:
     # An unknown parameter is the least of several faults: a missing one says more.
     return next((e for e in errors if e["type"] != "extra_forbidden"), errors[0])
-
-
-def text_of(content: JsonValue) -> str:
-    """The text of a content: a string, or parts with `text`, joined."""
-    match content:
-        case str():
-            return content
-        case list():
-            return "".join(str(p["text"]) for p in content if isinstance(p, dict) and "text" in p)
-        case _:
-            return ""

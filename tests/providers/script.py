@@ -71,8 +71,8 @@ class Request:
         return next((i.text for i in reversed(self._said) if i.role == "user"), "")
 
     @property
-    def results(self) -> dict[str, str]:
-        """The outputs that came after everything that the model said last, by the tool's name."""
+    def returned(self) -> list[Returned]:
+        """The results that came after all that the model said, in their order."""
         fresh: list[Returned] = []
         for item in reversed(self.history):
             match item:
@@ -82,8 +82,13 @@ class Request:
                     break
                 case Said():
                     pass
+        return fresh
+
+    @property
+    def results(self) -> dict[str, str]:
+        """The outputs of `returned` by the tool's name; of several calls of a tool, the last."""
         names = {i.id: i.name for i in self.history if isinstance(i, Called)}
-        return {names[i.id]: i.output for i in fresh}
+        return {names[result.id]: result.output for result in self.returned}
 
     @property
     def _said(self) -> list[Said]:

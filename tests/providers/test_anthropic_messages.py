@@ -186,6 +186,7 @@ def test_a_stream_breaks_off(server: ProviderServer, anthropic_client: anthropic
     server.script = in_turn(answer("It is sunny", BrokenOff()))
     events = create(anthropic_client, stream=True)
     assert [next(events).type for _ in range(3)][-1] == "content_block_delta"
+    # The client lets the error of its transport through.
     with pytest.raises(Exception, match="peer closed connection"):
         list(events)
 
