@@ -18,12 +18,10 @@ from broker_service.domain.events import (
     RunStateChanged,
     ToolResultAdded,
 )
-from broker_service.domain.interactions import declared_by_agent, hint_for, open_interaction
+from broker_service.domain.interactions import declared_by_agent
 from broker_service.domain.model import (
     ClientTool,
     DataPart,
-    InteractionKind,
-    InteractionNotice,
     Message,
     Part,
     ProposedTool,
@@ -32,29 +30,23 @@ from broker_service.domain.model import (
     ResultKind,
     Role,
     RunFailure,
-    RunFailureReason,
     RunState,
     TextPart,
     ToolCall,
     ToolExecutor,
     ToolResult,
 )
-from broker_service.domain.policies import policy_for
-from broker_service.domain.starts import (
-    ToolVerdict,
-    approval_scope,
-    asks,
-    deny,
-    is_denied,
-    propose_tools,
-    runs_after_answers,
-)
+from broker_service.domain.parking import park
+from broker_service.domain.starts import ToolVerdict, propose_tools
 from broker_service.domain.state import RunNode
-from turngate_core.degradation import ParkedCall, ParkedStep, park_step
-from turngate_core.errors import Reason, Refusal
+from broker_service.domain.step_checks import (
+    check_server_call,
+    check_sound,
+    step_call,
+    violation,
+)
 from turngate_core.ids import is_message_id
 from turngate_core.json_text import JsonTextError, check
-from turngate_core.policy import Policy, denies_client_tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +136,7 @@ def report(
     reported = Reported()
     for event in events:
         if reported.ended:
-            raise _violation("an event after the end of the attempt")
+            raise violation("an event after the end of the attempt")
         _take_in(decision, run, event, reported)
     return reported
 
@@ -157,7 +149,7 @@ def _take_in(decision: Decision, run: RunNode, event: RunnerEvent, reported: Rep
             _finished(decision, run, event.message)
         case Withdrew():
             if event.message_id != run.open_message_id:
-                raise _violation(f"message {event.message_id} is not being written")
+                raise violation(f"message {event.message_id} is not being written")
             decision.emit(MessageWithdrawn(event.message_id, run.id))
         case Hinted():
             _hinted(decision, run, event)
@@ -167,13 +159,18 @@ def _take_in(decision: Decision, run: RunNode, event: RunnerEvent, reported: Rep
         case Resulted():
             _resulted(decision, run, event.result)
         case Parked():
-            _parked(decision, run, event.waiting_tools)
+            if run.open_message_id:
+                raise violation("parked while a message is being written")
+            if run.state is RunState.CANCELLING:
+                _end(decision, run, RunState.CANCELLED, None)
+            else:
+                park(decision, run, event.waiting_tools)
             reported.ended = True
         case Completed():
             if any(call_id not in run.results for call_id in run.step_calls):
-                raise _violation("completed while a call of the step has no result")
+                raise violation("completed while a call of the step has no result")
             if run.open_message_id:
-                raise _violation("completed while a message is being written")
+                raise violation("completed while a message is being written")
             _end(decision, run, RunState.COMPLETED, None)
             reported.ended = True
         case Failed():
@@ -181,7 +178,7 @@ def _take_in(decision: Decision, run: RunNode, event: RunnerEvent, reported: Rep
             reported.ended = True
         case Cancelled():
             if run.state is not RunState.CANCELLING:
-                raise _violation("cancelled, but nobody asked for it")
+                raise violation("cancelled, but nobody asked for it")
             _end(decision, run, RunState.CANCELLED, None)
             reported.ended = True
         case _:
@@ -190,9 +187,9 @@ def _take_in(decision: Decision, run: RunNode, event: RunnerEvent, reported: Rep
 
 def _began(decision: Decision, run: RunNode, message_id: str) -> None:
     if run.open_message_id:
-        raise _violation(f"message {run.open_message_id} is still being written")
+        raise violation(f"message {run.open_message_id} is still being written")
     if any(call_id not in run.results for call_id in run.step_calls):
-        raise _violation("a message began while a call of the step before has no result")
+        raise violation("a message began while a call of the step before has no result")
     _check_fresh(decision, message_id)
     decision.emit(MessageStarted(message_id, run.id, run.step + 1, run.attempt))
 
@@ -201,26 +198,26 @@ def _check_fresh(decision: Decision, message_id: str) -> None:
     state = decision.state
     is_taken = message_id in state.message_nodes or state.has_node(message_id)
     if is_taken or not is_message_id(message_id):
-        raise _violation(f"message id {message_id!r} is taken or malformed")
+        raise violation(f"message id {message_id!r} is taken or malformed")
 
 
 def _hinted(decision: Decision, run: RunNode, event: Hinted) -> None:
-    call = _step_call(decision, run, event.hint.tool_call_id)
+    call = step_call(decision, run, event.hint.tool_call_id)
     message_id = event.message_id or decision.mint("msg")
     _check_fresh(decision, message_id)
     declaration = event.declaration
     if declaration is not None:
         if call.executor is not ToolExecutor.CLIENT:
-            raise _violation(f"call {call.call_id} is declared, but is no client call")
+            raise violation(f"call {call.call_id} is declared, but is no client call")
         declaration = declared_by_agent(call, declaration)
     decision.emit(RenderHintAdded(message_id, run.id, event.hint, declaration))
 
 
 def _finished(decision: Decision, run: RunNode, message: Message) -> None:
     if message.id != run.open_message_id:
-        raise _violation(f"message {message.id} is not being written")
+        raise violation(f"message {message.id} is not being written")
     if message.role is not Role.ASSISTANT:
-        raise _violation("a runner's message has the role ASSISTANT")
+        raise violation("a runner's message has the role ASSISTANT")
     seen: set[str] = set()
     unpaired: set[str] = set()
     parts: list[Part] = []
@@ -232,19 +229,19 @@ def _finished(decision: Decision, run: RunNode, message: Message) -> None:
                 unpaired.add(content.call_id)
         elif isinstance(content, ToolResult):
             if content.call_id not in unpaired or content.kind is not ResultKind.TOOL:
-                raise _violation(
+                raise violation(
                     f"result of {content.call_id}: a message holds results of the calls before "
                     "it that the provider executed, of kind TOOL, and no others"
                 )
             unpaired.remove(content.call_id)
             part = Part(_own_result(decision, content))
         elif not isinstance(content, TextPart | ReasoningPart | DataPart):
-            raise _violation(
+            raise violation(
                 "a runner's message holds text, reasoning, calls, results and data only"
             )
         parts.append(part)
     if unpaired:
-        raise _violation(f"calls {sorted(unpaired)} of the provider came without a result")
+        raise violation(f"calls {sorted(unpaired)} of the provider came without a result")
     stored = replace(
         message,
         parts=tuple(parts),
@@ -258,60 +255,43 @@ def _finished(decision: Decision, run: RunNode, message: Message) -> None:
 
 def _check_call(decision: Decision, call: ToolCall, seen: set[str]) -> None:
     if not is_message_id(call.call_id) or call.call_id in decision.state.calls:
-        raise _violation(f"call id {call.call_id!r} is taken or malformed")
+        raise violation(f"call id {call.call_id!r} is taken or malformed")
     if call.call_id in seen:
-        raise _violation(f"call id {call.call_id!r} stands twice in one message")
+        raise violation(f"call id {call.call_id!r} stands twice in one message")
     seen.add(call.call_id)
     if call.executor is None or not call.name:
-        raise _violation(f"call {call.call_id} lacks its tool's name or its executor")
+        raise violation(f"call {call.call_id} lacks its tool's name or its executor")
     if call.malformed_arguments or not call.arguments_json:
         return
     try:
         check(call.arguments_json)
     except JsonTextError as error:
-        raise _violation(
+        raise violation(
             f"arguments of call {call.call_id} are no JSON ({error}); "
             "text that is no JSON belongs into malformed_arguments"
         ) from error
-
-
-def _step_call(decision: Decision, run: RunNode, call_id: str) -> ToolCall:
-    if call_id not in run.step_calls:
-        raise _violation(f"call {call_id} is not one of the run's current step")
-    return decision.state.calls[call_id].call
-
-
-def _check_server_call(decision: Decision, run: RunNode, call_id: str) -> None:
-    if _step_call(decision, run, call_id).executor is not ToolExecutor.SERVER:
-        raise _violation(f"call {call_id} is no server call")
 
 
 def _check_proposals(decision: Decision, run: RunNode, tools: tuple[ProposedTool, ...]) -> None:
     """Each call once, and never again in the attempt that was granted its start (S1)."""
     seen: set[str] = set()
     for tool in tools:
-        _check_server_call(decision, run, tool.call_id)
-        _check_sound(decision.state.calls[tool.call_id].call)
+        check_server_call(decision, run, tool.call_id)
+        check_sound(decision.state.calls[tool.call_id].call)
         record = decision.state.calls[tool.call_id]
         granted = record.started_by == run.id and record.started_in == run.attempt
         if tool.call_id in seen or (granted and tool.call_id not in run.results):
-            raise _violation(f"call {tool.call_id} was proposed twice")
+            raise violation(f"call {tool.call_id} was proposed twice")
         seen.add(tool.call_id)
 
 
-def _check_sound(call: ToolCall) -> None:
-    """T2: arguments that are no JSON go back to the model and wait for nobody."""
-    if call.malformed_arguments:
-        raise _violation(f"call {call.call_id} has arguments that are no JSON: refuse it")
-
-
 def _resulted(decision: Decision, run: RunNode, result: ToolResult) -> None:
-    _step_call(decision, run, result.call_id)
+    step_call(decision, run, result.call_id)
     if result.kind is ResultKind.TOOL:
         if decision.state.calls[result.call_id].started_by != run.id:
-            raise _violation(f"call {result.call_id} was not granted to this run")
+            raise violation(f"call {result.call_id} was not granted to this run")
     elif result.kind is not ResultKind.CALL_REFUSED:
-        raise _violation("a runner's results are of kind TOOL or CALL_REFUSED")
+        raise violation("a runner's results are of kind TOOL or CALL_REFUSED")
     if result.call_id in run.results:
         return
     decision.emit(ToolResultAdded(run.id, _own_result(decision, result)))
@@ -323,123 +303,8 @@ def _own_result(decision: Decision, result: ToolResult) -> ToolResult:
         try:
             check(result.output_json)
         except JsonTextError as error:
-            raise _violation(f"output of call {result.call_id} is no JSON: {error}") from error
+            raise violation(f"output of call {result.call_id} is no JSON: {error}") from error
     return replace(result, interaction_id="", answer_id="", create_time=decision.now)
-
-
-def _parked(decision: Decision, run: RunNode, waiting: tuple[ProposedTool, ...]) -> None:
-    """R4: every open call of the step becomes an interaction, in call order, in the write that
-    parks.
-    """
-    if run.open_message_id:
-        raise _violation("parked while a message is being written")
-    if run.state is RunState.CANCELLING:
-        _end(decision, run, RunState.CANCELLED, None)
-        return
-    state = decision.state
-    proposals = {tool.call_id: tool for tool in waiting}
-    for call_id in proposals:
-        _check_server_call(decision, run, call_id)
-    unresolved = [call_id for call_id in run.step_calls if call_id not in run.results]
-    if not unresolved:
-        raise _violation("parked, but every call of the step has its result")
-    allowed = policy_for(decision, run)
-    step = _park_client_calls(decision, run, unresolved, allowed)
-    for proposed in waiting:
-        # The operator may have denied it since its verdict (R7).
-        call_id = proposed.call_id
-        if not state.calls[call_id].started and is_denied(state, proposed, allowed):
-            deny(decision, run, call_id)
-    asked = [
-        call_id
-        for call_id in unresolved
-        if call_id in step.open
-        or ((tool := proposals.get(call_id)) and asks(state, run, tool, allowed))
-    ]
-    over = _over_limit(decision, run, asked)
-    if over and run.over_limit_step and run.over_limit_step == run.step - 1:
-        limit = RunFailure(RunFailureReason.QUESTION_LIMIT, "too many questions, twice in a row")
-        runs.fail_run(decision, run, limit)
-        return
-    for settlement in step.settlements:
-        result = ToolResult(
-            call_id=settlement.call_id,
-            error_text=settlement.error_text,
-            kind=ResultKind.UNSUPPORTED_PAYLOAD,
-            create_time=decision.now,
-        )
-        runs.add_result(decision, run, result)
-    for call_id in over:
-        result = ToolResult(
-            call_id=call_id,
-            error_text=_TOO_MANY_QUESTIONS,
-            kind=ResultKind.QUESTION_LIMIT,
-            create_time=decision.now,
-        )
-        runs.add_result(decision, run, result)
-    waits: list[str] = []
-    for call_id in unresolved:
-        call = state.calls[call_id].call
-        if call_id in run.results:
-            continue
-        if call_id in step.open:
-            notice = InteractionNotice.UNSUPPORTED_PAYLOAD if call_id in step.notices else None
-            kind = InteractionKind.CLIENT_TOOL
-            waits.append(open_interaction(decision, run, call, kind, notice=notice))
-        if call.executor is ToolExecutor.CLIENT:
-            continue
-        tool = proposals.get(call_id)
-        if tool is None:
-            raise _violation(f"parked without a word about the server call {call_id}")
-        if asks(state, run, tool, allowed):
-            scope = approval_scope(state, run, tool)
-            asked_by_other = state.calls[call_id].interaction_id
-            if asked_by_other in state.open_interactions:
-                waits.append(asked_by_other)  # a call is one question, whichever fork asks it (F4)
-                continue
-            waits.append(
-                open_interaction(decision, run, call, InteractionKind.APPROVAL, grant_scope=scope)
-            )
-        elif not runs_after_answers(tool):
-            raise _violation(f"parked though the server call {call_id} could run")
-    decision.emit(
-        RunStateChanged(
-            run.id, RunState.PARKED, run.attempt, waits_for_interaction_ids=tuple(waits)
-        )
-    )
-    runs.resume_if_free(decision, run)
-
-
-_TOO_MANY_QUESTIONS = "Too many questions were asked in this turn. Go on without this one."
-
-
-def _over_limit(decision: Decision, run: RunNode, asked: list[str]) -> list[str]:
-    """The calls that are over the limit of questions a step or turn (D3), the last ones first."""
-    limits = decision.limits
-    room = min(limits.questions_a_step, max(0, limits.questions_a_turn - run.questions))
-    return asked[room:]
-
-
-def _park_client_calls(
-    decision: Decision, run: RunNode, unresolved: list[str], allowed: Policy
-) -> ParkedStep:
-    """The client calls of the step, each with a hint (H1), and what becomes of them (A1, D2)."""
-    state = decision.state
-    parked = []
-    for call_id in unresolved:
-        call = state.calls[call_id].call
-        _check_sound(call)
-        if call.executor is not ToolExecutor.CLIENT:
-            continue
-        if denies_client_tool(call.name, allowed):
-            deny(decision, run, call_id)
-            continue
-        if call_id not in run.hints:
-            hint = hint_for(state, run, call)
-            decision.emit(RenderHintAdded(decision.mint("msg"), run.id, hint))
-        kind = run.hints[call_id].kind
-        parked.append(ParkedCall(call_id, call.name, kind, call.arguments_json or "{}"))
-    return park_step(parked, degraded_earlier=run.degraded)
 
 
 def _end(decision: Decision, run: RunNode, to: RunState, failure: RunFailure | None) -> None:
@@ -449,7 +314,3 @@ def _end(decision: Decision, run: RunNode, to: RunState, failure: RunFailure | N
     runs.close_attempt(decision, run)
     runs.close_starts(decision, run)
     decision.emit(RunStateChanged(run.id, to, run.attempt, failure=failure))
-
-
-def _violation(problem: str) -> Refusal:
-    return Refusal(Reason.PROTOCOL_VIOLATION, problem, {"problem": problem})

@@ -366,7 +366,8 @@ type ExecuteStart struct {
 	Agent string `protobuf:"bytes,4,opt,name=agent,proto3" json:"agent,omitempty"`
 	// Tools that clients of the session can fulfil, beside the built-in ones.
 	ClientTools []*ClientTool `protobuf:"bytes,5,rep,name=client_tools,json=clientTools,proto3" json:"client_tools,omitempty"`
-	// The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+	// The policy that the run was started with: the session's and the operator's as one, with the rules of both (at
+	// most 400) and what is stricter of the rest. The broker decides by it,
 	// and by what the operator denies today; runners may show it to an agent.
 	ApprovalPolicy *ApprovalPolicy `protobuf:"bytes,6,opt,name=approval_policy,json=approvalPolicy,proto3" json:"approval_policy,omitempty"`
 	// The results of this turn, which the history shows beside their calls (rule X6).

@@ -255,7 +255,8 @@ class ExecuteStart(_message.Message):
 
     @_builtins.property
     def approval_policy(self) -> _session_pb2.ApprovalPolicy:
-        """The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+        """The policy that the run was started with: the session's and the operator's as one, with the rules of both (at
+        most 400) and what is stricter of the rest. The broker decides by it,
         and by what the operator denies today; runners may show it to an agent.
         """
 

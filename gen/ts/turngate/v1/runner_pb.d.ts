@@ -158,7 +158,8 @@ export declare type ExecuteStart = Message<"turngate.v1.ExecuteStart"> & {
   clientTools: ClientTool[];
 
   /**
-   * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+   * The policy that the run was started with: the session's and the operator's as one, with the rules of both (at
+   * most 400) and what is stricter of the rest. The broker decides by it,
    * and by what the operator denies today; runners may show it to an agent.
    *
    * @generated from field: turngate.v1.ApprovalPolicy approval_policy = 6;

@@ -280,7 +280,8 @@ private static final long serialVersionUID = 0L;
   private dev.turngate.v1.ApprovalPolicy approvalPolicy_;
   /**
    * <pre>
-   * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+   * The policy that the run was started with: the session's and the operator's as one, with the rules of both (at
+   * most 400) and what is stricter of the rest. The broker decides by it,
    * and by what the operator denies today; runners may show it to an agent.
    * </pre>
    *
@@ -293,7 +294,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+   * The policy that the run was started with: the session's and the operator's as one, with the rules of both (at
+   * most 400) and what is stricter of the rest. The broker decides by it,
    * and by what the operator denies today; runners may show it to an agent.
    * </pre>
    *
@@ -306,7 +308,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+   * The policy that the run was started with: the session's and the operator's as one, with the rules of both (at
+   * most 400) and what is stricter of the rest. The broker decides by it,
    * and by what the operator denies today; runners may show it to an agent.
    * </pre>
    *
@@ -2411,7 +2414,8 @@ private static final long serialVersionUID = 0L;
         dev.turngate.v1.ApprovalPolicy, dev.turngate.v1.ApprovalPolicy.Builder, dev.turngate.v1.ApprovalPolicyOrBuilder> approvalPolicyBuilder_;
     /**
      * <pre>
-     * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+     * The policy that the run was started with: the session's and the operator's as one, with the rules of both (at
+     * most 400) and what is stricter of the rest. The broker decides by it,
      * and by what the operator denies today; runners may show it to an agent.
      * </pre>
      *
@@ -2423,7 +2427,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+     * The policy that the run was started with: the session's and the operator's as one, with the rules of both (at
+     * most 400) and what is stricter of the rest. The broker decides by it,
      * and by what the operator denies today; runners may show it to an agent.
      * </pre>
      *
@@ -2439,7 +2444,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+     * The policy that the run was started with: the session's and the operator's as one, with the rules of both (at
+     * most 400) and what is stricter of the rest. The broker decides by it,
      * and by what the operator denies today; runners may show it to an agent.
      * </pre>
      *
@@ -2460,7 +2466,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+     * The policy that the run was started with: the session's and the operator's as one, with the rules of both (at
+     * most 400) and what is stricter of the rest. The broker decides by it,
      * and by what the operator denies today; runners may show it to an agent.
      * </pre>
      *
@@ -2479,7 +2486,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+     * The policy that the run was started with: the session's and the operator's as one, with the rules of both (at
+     * most 400) and what is stricter of the rest. The broker decides by it,
      * and by what the operator denies today; runners may show it to an agent.
      * </pre>
      *
@@ -2505,7 +2513,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+     * The policy that the run was started with: the session's and the operator's as one, with the rules of both (at
+     * most 400) and what is stricter of the rest. The broker decides by it,
      * and by what the operator denies today; runners may show it to an agent.
      * </pre>
      *
@@ -2523,7 +2532,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+     * The policy that the run was started with: the session's and the operator's as one, with the rules of both (at
+     * most 400) and what is stricter of the rest. The broker decides by it,
      * and by what the operator denies today; runners may show it to an agent.
      * </pre>
      *
@@ -2536,7 +2546,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+     * The policy that the run was started with: the session's and the operator's as one, with the rules of both (at
+     * most 400) and what is stricter of the rest. The broker decides by it,
      * and by what the operator denies today; runners may show it to an agent.
      * </pre>
      *
@@ -2552,7 +2563,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+     * The policy that the run was started with: the session's and the operator's as one, with the rules of both (at
+     * most 400) and what is stricter of the rest. The broker decides by it,
      * and by what the operator denies today; runners may show it to an agent.
      * </pre>
      *

@@ -126,7 +126,8 @@ public interface ExecuteStartOrBuilder extends
 
   /**
    * <pre>
-   * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+   * The policy that the run was started with: the session's and the operator's as one, with the rules of both (at
+   * most 400) and what is stricter of the rest. The broker decides by it,
    * and by what the operator denies today; runners may show it to an agent.
    * </pre>
    *
@@ -136,7 +137,8 @@ public interface ExecuteStartOrBuilder extends
   boolean hasApprovalPolicy();
   /**
    * <pre>
-   * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+   * The policy that the run was started with: the session's and the operator's as one, with the rules of both (at
+   * most 400) and what is stricter of the rest. The broker decides by it,
    * and by what the operator denies today; runners may show it to an agent.
    * </pre>
    *
@@ -146,7 +148,8 @@ public interface ExecuteStartOrBuilder extends
   dev.turngate.v1.ApprovalPolicy getApprovalPolicy();
   /**
    * <pre>
-   * The policy that the run was started with: the session's and the operator's as one. The broker decides by it,
+   * The policy that the run was started with: the session's and the operator's as one, with the rules of both (at
+   * most 400) and what is stricter of the rest. The broker decides by it,
    * and by what the operator denies today; runners may show it to an agent.
    * </pre>
    *
