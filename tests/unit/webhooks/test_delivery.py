@@ -134,6 +134,7 @@ class Scene:
     async def quiet(self) -> None:
         """Until nothing moves but requests that hang."""
         async with asyncio.timeout(20):
+            await settled()
             while self.sending() > self.receivers.hanging:
                 await settled()
 
@@ -300,6 +301,22 @@ async def test_what_is_beyond_the_queue_of_a_target_is_sent_later(scene: Scene) 
     assert came == many, "each once"
 
 
+async def test_what_a_failing_target_cannot_take_is_looked_at_less_often(
+    scene: Scene, store: Store
+) -> None:
+    """A long backlog of a dead target costs little: its rows are touched every five minutes."""
+    scene.receivers.answers["ops.example"] = httpx2.Response(500)
+    await scene.put("whk_first")
+    await scene.look()
+    scene.receivers.answers["ops.example"] = None
+    held = REQUESTS_A_TARGET + WAITING_A_TARGET
+    await scene.put(*(f"whk_{n}" for n in range(held + 50)))
+    await scene.look()
+    scene.clock.pass_s(PAUSES_S[1] - 1)  # all leases have ended
+    left = await store.claim(WorkKind.WEBHOOK, "b2", scene.clock.instant + 1, 1_000)
+    assert len(left) == 1 + held
+
+
 async def test_S2_leases_of_what_waits_are_prolonged(scene: Scene, store: Store) -> None:
     scene.receivers.answers["ops.example"] = None
     await scene.put(*(f"whk_{n}" for n in range(REQUESTS_A_TARGET + 5)))
@@ -308,6 +325,10 @@ async def test_S2_leases_of_what_waits_are_prolonged(scene: Scene, store: Store)
         scene.clock.pass_s(LEASE_MS / 1000 - 1)
         await scene.look()
         assert await store.claim(WorkKind.WEBHOOK, "b2", scene.clock.instant + 1, 100) == ()
+    scene.receivers.answers["ops.example"] = httpx2.Response(204)
+    scene.receivers.released.set()
+    await scene.quiet()
+    assert len(scene.receivers.came) == REQUESTS_A_TARGET + 5, "each once"
 
 
 async def test_S2_who_was_taken_over_writes_nothing(
