@@ -12,7 +12,7 @@ say = @printf '==> %s\n'
 LOCK := $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz conformance check format gen image wheel wheel-test locks clean
+.PHONY: help setup demo test fuzz fuzz-service conformance check format gen image wheel wheel-test locks clean
 
 help: ## what you can do here
 	@echo 'Turngate. Needs Python 3.11 or newer and make; all else is set up by the targets.'
@@ -63,6 +63,11 @@ conformance: $(VENV)/.dev ## the conformance cases; others: make conformance CAS
 
 fuzz: $(VENV)/.dev ## every command in random order for an hour; less: make fuzz FUZZ_SECONDS=300
 	@TURNGATE_FUZZ_SECONDS=$(FUZZ_SECONDS) PYTHONPATH=gen/python $(VENV)/bin/python -m tests.unit.broker.fuzz
+
+# A dump of threads that are at work inside gRPC can end the process.
+fuzz-service: $(VENV)/.dev ## the same against the real service, on both stores; as long for each
+	@TURNGATE_FUZZ_SECONDS=$(FUZZ_SECONDS) $(VENV)/bin/python -m pytest -q -s \
+		-o faulthandler_timeout=0 tests/e2e/test_machine.py
 
 # --- to keep it right ---
 

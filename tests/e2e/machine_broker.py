@@ -12,6 +12,7 @@ import struct
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import patch
 
 from broker_service import server
 from broker_service.config import BrokerSettings
@@ -45,11 +46,11 @@ def main() -> int:
             return open_sqlite(url.removeprefix("sqlite:"), now)
         return await open_postgres(url, migrate=migrate, clock=now)
 
-    server.connect_store = connect
     settings = parse_settings(BrokerSettings, sys.argv[2:], program="broker", description="")
     configure_logs("broker", settings.log_level)
     patient = settings.model_copy(update={"lease": FOR_EVER_S, "cancel_grace": FOR_EVER_S})
-    return run_service("broker", lambda: server.serve(patient))
+    with patch.object(server, "connect_store", connect):
+        return run_service("broker", lambda: server.serve(patient))
 
 
 if __name__ == "__main__":

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any, TypeVar
 
-import grpc
+from google.protobuf.message import Message as Proto
 from grpc import aio
 
 from broker_service.domain import reports
@@ -14,16 +14,13 @@ from broker_service.domain.reports import RunnerEvent
 from broker_service.domain.starts import Verdict
 from broker_service.encoding import to_proto
 from turngate.v1 import runner_pb2, runner_pb2_grpc
+from turngate.v1.message_pb2 import Message, RenderHint, ToolResult
+from turngate.v1.run_pb2 import RunFailure
 from turngate_core.errors import Reason, Refusal
 from turngate_serving.errors import wire_status
 
 DEADLINE_SECONDS = 20.0
-FIELDS: dict[type, tuple[str, str]] = {
-    reports.Finished: ("message_completed", "message"),
-    reports.Resulted: ("tool_result", "result"),
-    reports.Failed: ("failed", "failure"),
-}
-BARE = {reports.Completed: "completed", reports.Cancelled: "cancelled"}
+P = TypeVar("P", bound=Proto)
 
 
 class Hand:
@@ -102,13 +99,15 @@ class Hand:
             self._over = True
             self._news.notify_all()
 
-    async def _until(self, there: Any, what: str) -> None:
+    async def _until(self, there: Callable[[], bool], what: str) -> None:
         async with self._news:
             try:
                 async with asyncio.timeout(DEADLINE_SECONDS):
                     await self._news.wait_for(lambda: self._over or there())
             except TimeoutError:
-                raise AssertionError(f"waited {DEADLINE_SECONDS:g} s for the broker {what}") from None
+                raise AssertionError(
+                    f"waited {DEADLINE_SECONDS:g} s for the broker {what}"
+                ) from None
             assert there(), f"the broker has ended the stream; it had {what}"
 
 
@@ -150,7 +149,7 @@ class ToldRunner(runner_pb2_grpc.RunnerServiceServicer):
         self,
         request_iterator: AsyncIterator[runner_pb2.ExecuteRequest],
         context: aio.ServicerContext[Any, Any],
-    ) -> None:
+    ) -> AsyncIterator[runner_pb2.ExecuteResponse]:
         events = (event async for request in request_iterator for event in request.events)
         first = await anext(events)
         hand = Hand(first.start)
@@ -167,7 +166,7 @@ class ToldRunner(runner_pb2_grpc.RunnerServiceServicer):
                 if isinstance(instruction, Refusal):
                     status = wire_status(instruction)
                     await context.abort(status.code, status.message, status.trailers)
-                await context.write(instruction)
+                yield instruction
         finally:
             hearing.cancel()
             await hand.end()
@@ -189,28 +188,36 @@ def gone() -> Refusal:
 
 def event_to_proto(event: RunnerEvent) -> runner_pb2.RunnerEvent:
     """As the contract has it; without its number."""
-    said = runner_pb2.RunnerEvent()
+    say = runner_pb2.RunnerEvent
     match event:
         case reports.Began(message_id):
-            said.message_started.message_id = message_id
+            return say(message_started=runner_pb2.RunnerMessageStarted(message_id=message_id))
+        case reports.Finished(message):
+            completed = runner_pb2.RunnerMessageCompleted(message=proto_of(Message, message))
+            return say(message_completed=completed)
         case reports.Withdrew(message_id):
-            said.message_withdrawn.message_id = message_id
+            return say(message_withdrawn=runner_pb2.RunnerMessageWithdrawn(message_id=message_id))
         case reports.Hinted():
-            said.render_hint.message_id = event.message_id
-            said.render_hint.hint.MergeFrom(to_proto(event.hint))  # type: ignore[arg-type]
-        case reports.Proposed():
-            put(said.tools_proposed.tools, event.tools)
-        case reports.Parked():
-            said.parked.SetInParent()
-            put(said.parked.waiting_tools, event.waiting)
-        case _ if type(event) in BARE:
-            getattr(said, BARE[type(event)]).SetInParent()
-        case _:
-            kind, value = FIELDS[type(event)]
-            getattr(getattr(said, kind), value).MergeFrom(to_proto(getattr(event, value)))
-    return said
+            hint = proto_of(RenderHint, event.hint)
+            return say(render_hint=runner_pb2.RunnerRenderHint(hint=hint))
+        case reports.Proposed(tools):
+            return say(tools_proposed=runner_pb2.ToolsProposed(tools=protos_of(tools)))
+        case reports.Resulted(result):
+            resulted = runner_pb2.RunnerToolResult(result=proto_of(ToolResult, result))
+            return say(tool_result=resulted)
+        case reports.Parked(tools):
+            return say(parked=runner_pb2.RunParked(waiting_tools=protos_of(tools)))
+        case reports.Completed():
+            return say(completed=runner_pb2.RunCompleted())
+        case reports.Failed(failure):
+            return say(failed=runner_pb2.RunFailed(failure=proto_of(RunFailure, failure)))
+        case reports.Cancelled():
+            return say(cancelled=runner_pb2.RunCancelled())
 
 
-def put(messages: Any, values: Iterable[object]) -> None:
-    for value in values:
-        messages.add().MergeFrom(to_proto(value))
+def proto_of(kind: type[P], value: object) -> P:
+    return kind.FromString(to_proto(value).SerializeToString())
+
+
+def protos_of(tools: Iterable[object]) -> list[runner_pb2.ProposedTool]:
+    return [proto_of(runner_pb2.ProposedTool, tool) for tool in tools]

@@ -290,9 +290,14 @@ class Clients(Runners):
     def select_node(self, node_id: str, by: str = "ann") -> None:
         def select() -> str:
             self.model.selected = self.model.end_of(node_id)
+            self.model.release()  # what enters now moves the selection on (G2)
             return self.model.selected
 
-        self.both(lambda: self.chat.select(node_id, by=by), select, answers=lambda tip: tip)
+        self.both(
+            lambda: self.chat.select(node_id, by=by),
+            select,
+            answers=lambda _: self.chat.state.selected,
+        )
 
     @precondition(lambda self: self.chat.state.grants)
     @rule(data=st.data(), by=PEOPLE)

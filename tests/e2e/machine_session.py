@@ -1,0 +1,254 @@
+"""One session at the broker for the state machine, and what must be so after each command.
+
+`log` and `state` are what the broker tells: after each command the events behind the last cursor
+are read, and folded. Then everything that can be read is compared with them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AsyncExitStack, aclosing
+from typing import NoReturn, TypeVar
+
+from broker_service.domain import fold
+from broker_service.domain.deadlines import next_deadline
+from broker_service.domain.decision import BROKER, Actor, Decision
+from broker_service.domain.events import SessionEvent
+from broker_service.domain.limits import Limits
+from broker_service.domain.model import (
+    RunState,
+    SessionConfig,
+)
+from broker_service.domain.starts import Verdict
+from broker_service.encoding import decode_event, to_proto
+from tests.e2e.machine_runner import DEADLINE_SECONDS, Hand, proto_of
+from tests.e2e.machine_services import PEOPLE, Services
+from tests.unit.broker.client_views import Client
+from tests.unit.broker.conversation import ANN, Conversation
+from tests.unit.broker.invariants import check, check_unchanged
+from turngate.v1 import broker_pb2, run_pb2
+from turngate.v1.session_pb2 import SessionConfig as ProtoConfig
+from turngate_client import (
+    FollowedSession,
+    InboxView,
+    SessionClient,
+    TurngateError,
+)
+from turngate_client.connection import new_request_id
+from turngate_core.errors import Reason, Refusal
+
+T = TypeVar("T")
+
+
+class FollowedConversation(Conversation):
+    """One session at the broker, and everybody who watches it."""
+
+    def __init__(self, at: Services, config: SessionConfig, limits: Limits) -> None:
+        self.limits = limits
+        self.now = at.broker.now
+        self.first_run = ""
+        self.log: list[SessionEvent] = []
+        self.decided_for: set[str] = set()
+        """Runs on whose waiting calls the broker has decided by itself (S1)."""
+        self._minted = 0
+        self._at = at
+        self._given = 0
+        self._cursor = ""
+        self._stack = AsyncExitStack()
+        at.run(self._begin(config))
+
+    async def _begin(self, config: SessionConfig) -> None:
+        owner = self._at.clients[ANN]
+        created = await owner.create_session(
+            config=proto_of(ProtoConfig, config), participants=[p for p in PEOPLE if p != ANN]
+        )
+        self._sessions: dict[str, SessionClient] = {
+            name: client.session(created.id) for name, client in self._at.clients.items()
+        }
+        self._owner = self._sessions[ANN]
+        self._followed: FollowedSession
+        self._followed = await self._stack.enter_async_context(created.follow())
+        self._watcher = Client(frozenset({"pick_colour", "scan", "sign", "once_only"}))
+        self._watcher.view = self._followed.view
+        where = broker_pb2.InteractionFilter(session_id=created.id)
+        self._inbox = InboxView()
+        self._inbox_frames = await self._stack.enter_async_context(
+            aclosing(self._at.clients["ben"].watch_inbox(where))
+        )
+        await self._catch_up(lambda: True, "the session")
+
+    def close(self) -> None:
+        """Leave; runs that are still under way are left to themselves."""
+
+        async def leave() -> None:
+            for run_id in self.state.runs:
+                if hand := self._at.runner.hands.pop(run_id, None):
+                    hand.leave(None)
+            await self._stack.aclose()
+
+        self._at.run(leave())
+
+    # --- what the broker tells ---
+
+    async def _catch_up(self, there: Callable[[], bool], what: str) -> None:
+        """Read on from the last cursor: up to the present, and until it is so."""
+        watch = self._owner.watch(after=self._cursor)
+        try:
+            async with asyncio.timeout(DEADLINE_SECONDS), watch:
+                async for frame in watch.frames():
+                    for event in frame.events:
+                        event.position = 0  # stored beside it
+                        self._take(decode_event(event.SerializeToString()))
+                    self._cursor = frame.cursor or self._cursor
+                    if frame.live and there():
+                        return
+        except TimeoutError:
+            raise AssertionError(f"waited {DEADLINE_SECONDS:g} s for {what}") from None
+
+    def _take(self, event: SessionEvent) -> None:
+        if not self.log:
+            self.state = fold.begin(event)
+        else:
+            fold.apply(self.state, event)
+        self.log.append(event)
+
+    def _nothing_due(self) -> bool:
+        deadline = next_deadline(self.state, self.limits.unclaimed_after_ms)
+        return deadline is None or deadline > self.now
+
+    async def _settle_down(self) -> None:
+        """Until the broker has done all that it does by itself."""
+        await self._catch_up(self._nothing_due, "what is due (I4)")
+        while waiting := self._resolvable():
+            for hand, call_id in waiting:
+                await hand.verdict_other_than_wait(call_id)
+                self.decided_for.add(hand.start.run_id)
+            await self._catch_up(lambda: True, "what was decided")
+        for hand, state in self._at_work():
+            if state is RunState.CANCELLING:
+                await hand.told_to_cancel()
+
+    def _at_work(self) -> list[tuple[Hand, RunState]]:
+        hands = self._at.runner.hands
+        return [
+            (hands[run.id], run.state)
+            for run in self.state.runs.values()
+            if run.state in (RunState.RUNNING, RunState.CANCELLING)
+            and run.id in hands
+            and hands[run.id].start.attempt == run.attempt
+        ]
+
+    def _resolvable(self) -> list[tuple[Hand, str]]:
+        """Calls that wait for another run's result, which is there (S1)."""
+        return [
+            (hand, call_id)
+            for hand, state in self._at_work()
+            for call_id, verdict in hand.verdicts.items()
+            if verdict is Verdict.WAIT
+            and state is RunState.RUNNING
+            and self.state.calls[call_id].result is not None
+        ]
+
+    # --- giving commands ---
+
+    def _give(self, call: Callable[[str], Awaitable[T]]) -> T:
+        """A second later: the answer, with all that came of it. Every third command is given twice,
+        as by a client that has not heard the answer: it gets the first one again (E1).
+        """
+        self._pass(1_000)
+        self._given += 1
+        twice = self._given % 3 == 0
+
+        async def give() -> T:
+            request_id = new_request_id()
+            try:
+                answer = await call(request_id)
+                if twice:
+                    assert await call(request_id) == answer, "E1"
+            except TurngateError as error:
+                raise Refusal(Reason(error.reason), error.message) from error
+            return answer
+
+        return self._and_compare(give())
+
+    def _and_compare(self, work: Coroutine[object, object, T]) -> T:
+        """What came of it, once the broker has come to rest and all that it tells agrees."""
+
+        async def do() -> T:
+            length = len(self.log)
+            refused = False
+            try:
+                return await work
+            except Refusal:
+                refused = True
+                raise
+            finally:
+                await self._settle_down()
+                self._check(len(self.log) - length, refused)
+                await self._compare_reads()
+
+        return self._at.run(do())
+
+    def _pass(self, ms: int) -> None:
+        self.now += ms
+        self._at.broker.set_clock(self.now)
+
+    def _check(self, new: int, refused: bool) -> None:
+        if new and not refused:
+            check(self.state, self.log, new=new)
+        else:
+            check_unchanged(self.state, self.log)
+
+    async def _compare_reads(self) -> None:
+        """Everything that can be read says what the log says; so do those who watch (W1, I5)."""
+        state, owner = self.state, self._owner
+        tree, inbox, held, transcript, grants, session = await asyncio.gather(
+            owner.tree(include_superseded=True),
+            owner.open_interactions(),
+            owner.held_messages(),
+            owner.transcript(),
+            owner.grants(),
+            owner.get(),
+        )
+        assert [(n.id, n.parent_id) for n in tree] == [(n, state.parent_of(n)) for n in state.nodes]
+        assert [n.id for n in tree if n.selected] == state.path_to(state.selected)
+        for node in tree:
+            if run := state.runs.get(node.id):
+                shown = run_pb2.RunState.Name(node.run.state)
+                assert shown == f"RUN_STATE_{run.state.name}", run.id
+                assert node.run.superseded_by_run_id == run.superseded_by
+                assert list(node.run.waits_for_interaction_ids) == run.waits
+        assert [one.id for one in inbox] == list(state.open_interactions)
+        assert list(held.messages) == [to_proto(one) for one in state.held]
+        assert held.HasField("queue_pause") == (state.queue_pause is not None)
+        expected = [to_proto(message) for message in self.transcript(with_hints=True)]
+        assert list(transcript) == expected, "the transcript"
+        assert [grant.id for grant in grants] == [grant.id for grant in self.grants()]
+        active = [run for run in state.runs.values() if run.active]
+        assert session.active_run_count == len(active)
+        assert session.selected_node_id == state.selected
+        assert session.open_interaction_count == len(state.open_interactions)
+        await self._followed.until(
+            lambda view: view.position >= len(self.log), DEADLINE_SECONDS, "the watcher to catch up"
+        )
+        self._watcher.check(state, self.log)
+        await self._inbox_says(list(state.open_interactions))
+
+    async def _inbox_says(self, open_ids: list[str]) -> None:
+        try:
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                while not (self._inbox.live and list(self._inbox.entries) == open_ids):
+                    self._inbox.apply(await anext(self._inbox_frames))
+        except TimeoutError:
+            raise AssertionError(
+                f"the watched inbox has {list(self._inbox.entries)}, open are {open_ids} (I5)"
+            ) from None
+
+    def act(
+        self, act: Callable[[Decision], T], actor: Actor = BROKER, client: str = ""
+    ) -> NoReturn:
+        raise AssertionError("a command that is given to the core, not to the service")
+
+    def let_fall_due(self) -> None:
+        raise AssertionError("the broker sees to that")

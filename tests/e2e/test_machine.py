@@ -1,0 +1,109 @@
+"""The state machine of the core, on the real service: the same commands, the same naive model.
+
+Clients of three people and a runner that is told what to do give every command in random order to a
+broker process over gRPC; after each one its answer, tree, inbox, queue, transcript, grants and all
+watchers agree with the model and with the log. `tests/unit/broker/test_core_machine.py` has the
+commands.
+
+A failure tells its seed; `TURNGATE_SEED=… make test ARGS=tests/e2e/test_machine.py` repeats it.
+`make fuzz-service` goes on for long.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import Phase, seed, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import run_state_machine_as_test
+
+from broker_service.domain.state import RunNode
+from tests.e2e.machine_commands import ServiceConversation
+from tests.e2e.machine_services import Services, services
+from tests.unit.broker.side_by_side import CONFIG, COUNTS, LIMITS, STATES
+from tests.unit.broker.test_core_machine import MACHINE, Clients
+
+FUZZ_SECONDS = float(os.environ.get("TURNGATE_FUZZ_SECONDS", "0"))
+SEED = os.environ.get("TURNGATE_SEED", "")
+ROUND = settings(
+    MACHINE,
+    max_examples=6,
+    stateful_step_count=30,
+    database=None,
+    phases=(Phase.generate,),
+)
+
+
+class OnTheService(Clients):
+    """The machine, with a session at the broker in place of the core."""
+
+    chat: ServiceConversation
+
+    def __init__(self, at: Services) -> None:
+        self.at = at
+        super().__init__()
+
+    def converse(self) -> ServiceConversation:
+        return ServiceConversation(self.at, CONFIG, LIMITS)
+
+    def compare(self) -> None:
+        for run_id in self.chat.decided_for:
+            self.tell(self.chat.run(run_id), self.model.runs[run_id])
+        self.chat.decided_for.clear()
+        super().compare()
+
+    def late(self, data: st.DataObject) -> None:
+        """R3: the runner says something after each of its last words."""
+
+    def restart(self) -> None:
+        """I3: all clients but those that watch come anew."""
+
+    def pick_run(self, data: st.DataObject, runs: list[RunNode]) -> RunNode:
+        """By its place: ids of the broker are other ones each time."""
+        return runs[data.draw(st.integers(0, len(runs) - 1))]
+
+    def teardown(self) -> None:
+        try:
+            super().teardown()
+        finally:
+            self.chat.close()
+
+
+def play(at: Services, number: int) -> None:
+    """One round with this seed. A failure tells it."""
+
+    @seed(number)
+    class Seeded(OnTheService):
+        def __init__(self) -> None:
+            super().__init__(at)
+
+    try:
+        run_state_machine_as_test(Seeded, settings=ROUND)
+    except BaseException as error:
+        error.add_note(f"TURNGATE_SEED={number} repeats this")
+        raise
+
+
+@pytest.mark.timeout(FUZZ_SECONDS + 300)
+def test_the_service_agrees_with_the_naive_model_after_every_command(
+    tmp_path: Path, store_url: Callable[[Path], str]
+) -> None:
+    """R1-R6, F1-F8, A1-A3, G1-G4, C1-C5, I1-I5, D1-D3, S1, W1, E1."""
+    first = int(SEED) if SEED else random.randrange(2**32) if FUZZ_SECONDS else 1
+    begin = time.monotonic()
+    with services(tmp_path, store_url(tmp_path), LIMITS) as at:
+        play(at, first)
+        while time.monotonic() - begin < FUZZ_SECONDS:
+            first += 1
+            play(at, first)
+            print(
+                f"{time.monotonic() - begin:6.0f} s  seed {first}  "
+                f"{COUNTS['conversations']:,} conversations  {COUNTS['commands']:,} commands "
+                f"({COUNTS['refused']:,} refused)  {len(STATES):,} different states",
+                flush=True,
+            )
