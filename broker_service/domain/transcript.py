@@ -119,8 +119,10 @@ class Transcript:
                 )
             )
             if last:
+                provided = _provided(step.message)
                 for call_id, holder in run.inherited:
-                    copies[-1].results[call_id] = self.result(holder, call_id)
+                    if call_id not in provided:
+                        copies[-1].results[call_id] = self.result(holder, call_id)
                 break
         return copies
 
@@ -154,11 +156,7 @@ class Transcript:
 
     def _with_results(self, run: RunNode, step: Step) -> Message:
         parts: list[Part] = []
-        provided = {
-            part.content.call_id
-            for part in step.message.parts
-            if isinstance(part.content, ToolResult)
-        }
+        provided = _provided(step.message)
         for part in step.message.parts:
             parts.append(part)
             call = part.content
@@ -208,6 +206,11 @@ class Transcript:
 
     def _node(self, node_id: str) -> _NodeEvents:
         return self._nodes.get(node_id) or _NodeEvents()
+
+
+def _provided(message: Message) -> set[str]:
+    """The calls whose results stand in the message itself: the provider executed them."""
+    return {part.content.call_id for part in message.parts if isinstance(part.content, ToolResult)}
 
 
 def nodes_needed(state: SessionState, path: Sequence[str]) -> list[str]:

@@ -169,6 +169,11 @@ class Runners(SideBySide):
         if finished:
             self.report(run, Finished(said(message_id, *made)))
 
+    def search(self) -> list[ToolCall | ToolResult]:
+        """What the provider has executed comes with its result."""
+        call = ToolCall(self.chat.mint("c"), "search", "{}", executor=ToolExecutor.PROVIDER)
+        return [call, ToolResult(call.call_id, output_json="[]", kind=ResultKind.TOOL)]
+
     def draw_call(self, data: st.DataObject) -> ToolCall:
         call_id = self.chat.mint("c")
         if data.draw(st.booleans()):
@@ -202,8 +207,9 @@ class Runners(SideBySide):
     def whole_step(self, run_id: str, data: st.DataObject) -> None:
         message_id = self.chat.mint("msg")
         made = [self.draw_call(data) for _ in range(data.draw(st.integers(1, 4)))]
+        searched = self.search() if data.draw(st.integers(0, 5)) == 5 else []
         run = self.chat.run(run_id)
-        self.report(run, Began(message_id), Finished(said(message_id, *made)))
+        self.report(run, Began(message_id), Finished(said(message_id, *searched, *made)))
         self.next_move(run)
 
     @precondition(lambda self: any(run.open_message_id for run in self.active()))

@@ -12,9 +12,10 @@ from broker_service.domain.model import (
     Role,
     RunState,
     ToolCall,
+    ToolExecutor,
     ToolResult,
 )
-from broker_service.domain.reports import Began, Hinted
+from broker_service.domain.reports import Began, Finished, Hinted
 from broker_service.domain.transcript import Transcript, nodes_needed
 from broker_service.effects import place_of
 from tests.unit.broker.conversation import (
@@ -211,6 +212,22 @@ def test_a_decision_stands_beside_its_call_the_last_one_counts() -> None:
         False,
         "ben",
     )
+
+
+def test_a_fork_copies_what_the_provider_executed_with_its_result() -> None:
+    """F2, T4: the result stands in the copied message, once; no event of its own holds it."""
+    chat = Conversation()
+    run_id = chat.start()
+    search = ToolCall("c-1", "web_search", executor=ToolExecutor.PROVIDER)
+    found = ToolResult("c-1", output_json="[]", kind=ResultKind.TOOL)
+    chat.report(run_id, Began("msg"), Finished(said("msg", search, found, form("c-2"))))
+    chat.park(run_id)
+    chat.settle(chat.interaction("c-2").id, VISBY)
+    shown = ["call c-1", "result c-1", "call c-2", "result c-2"]
+    assert pairs(chat.transcript()[1]) == shown
+    chat.fail(chat.state.selected)
+    chat.retry(chat.state.selected)
+    assert pairs(chat.transcript()[1]) == shown
 
 
 def test_the_turn_starts_at_the_last_user_message_of_the_stored_branch() -> None:
