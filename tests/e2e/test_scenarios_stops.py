@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.pair import Pair
 from tests.e2e.talk import Talk, file_came, of_kind, refusal, state_of, states, talk, the
 from tests.e2e.variants import answer_twice, call_in, check, city, entered, frozen, run_of
-from turngate.v1 import broker_pb2, run_pb2, session_pb2
+from turngate.v1 import broker_pb2, message_pb2, run_pb2, session_pb2
 from turngate.v1.event_pb2 import SessionEvent
 from turngate.v1.interaction_pb2 import INTERACTION_STATE_CANCELLED, Interaction
 from turngate_client import TurngateClient
@@ -83,6 +83,8 @@ async def test_scenario_8_stop_everywhere(client: TurngateClient, pair: Pair, he
         log = await check(trip)
         assert entered(log) == ["Go", "held", "new"]
         assert states(log, run_id) == ["RUNNING", "PARKED", "CANCELLED"]
+        closed_for = [e.interaction_closed.reason for e in of_kind(log, "interaction_closed")]
+        assert closed_for == [message_pb2.RESULT_KIND_CANCELLED_BY_USER] * 2
         assert len(of_kind(log, "run_created")) == 3
         assert not of_kind(log, "answer_added")
 
