@@ -12,7 +12,7 @@ say = @printf '==> %s\n'
 LOCK := $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz fuzz-service conformance check format gen image wheel wheel-test locks clean
+.PHONY: help setup demo test fuzz fuzz-service golden conformance check format gen image wheel wheel-test locks clean
 
 help: ## what you can do here
 	@echo 'Turngate. Needs Python 3.11 or newer and make; all else is set up by the targets.'
@@ -94,6 +94,9 @@ format: $(VENV)/.dev ## put code and protos into their form
 gen: $(VENV_GEN)/.ready ## generate gen/ from protos/
 	@tools/generate.sh gen
 	$(say) 'gen/ is up to date with protos/'
+
+golden: $(VENV)/.dev ## at a release: logs that stay readable for ever: make golden NAME=0.2.0
+	@PYTHONPATH=gen/python $(VENV)/bin/python -m tests.golden.make $(NAME)
 
 image: $(VENV)/.dev ## at a release: what later protos may not break
 	@$(VENV)/bin/buf build --exclude-source-info --output protos/image.binpb
