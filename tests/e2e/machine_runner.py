@@ -29,6 +29,7 @@ class Hand:
     def __init__(self, start: runner_pb2.ExecuteStart) -> None:
         self.start = start
         self.verdicts: dict[str, Verdict] = {}
+        self.waited = False
         self.instructions: asyncio.Queue[runner_pb2.ExecuteResponse | Refusal | None]
         self.instructions = asyncio.Queue()
         self._said = 0
@@ -91,6 +92,7 @@ class Hand:
                 said = event.acknowledgement
                 self._through = max(self._through, said.through)
                 self.verdicts |= {v.call_id: Verdict(v.verdict) for v in said.verdicts}
+                self.waited |= Verdict.WAIT in self.verdicts.values()
             self._news.notify_all()
 
     async def end(self) -> None:

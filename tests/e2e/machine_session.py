@@ -27,6 +27,7 @@ from tests.e2e.machine_services import PEOPLE, Services
 from tests.unit.broker.client_views import Client
 from tests.unit.broker.conversation import ANN, Conversation
 from tests.unit.broker.invariants import check, check_unchanged
+from tests.unit.broker.side_by_side import KNOWN
 from turngate.v1 import broker_pb2, run_pb2
 from turngate.v1.session_pb2 import SessionConfig as ProtoConfig
 from turngate_client import (
@@ -50,7 +51,7 @@ class FollowedConversation(Conversation):
         self.first_run = ""
         self.log: list[SessionEvent] = []
         self.decided_for: set[str] = set()
-        """Runs on whose waiting calls the broker has decided by itself (S1)."""
+        """Runs on whose waiting calls the broker may have decided by itself (S1)."""
         self._minted = 0
         self._at = at
         self._given = 0
@@ -69,7 +70,7 @@ class FollowedConversation(Conversation):
         self._owner = self._sessions[ANN]
         self._followed: FollowedSession
         self._followed = await self._stack.enter_async_context(created.follow())
-        self._watcher = Client(frozenset({"pick_colour", "scan", "sign", "once_only"}))
+        self._watcher = Client(KNOWN)
         self._watcher.view = self._followed.view
         where = broker_pb2.InteractionFilter(session_id=created.id)
         self._inbox = InboxView()
@@ -123,9 +124,10 @@ class FollowedConversation(Conversation):
         while waiting := self._resolvable():
             for hand, call_id in waiting:
                 await hand.verdict_other_than_wait(call_id)
-                self.decided_for.add(hand.start.run_id)
             await self._catch_up(lambda: True, "what was decided")
         for hand, state in self._at_work():
+            if hand.waited:
+                self.decided_for.add(hand.start.run_id)
             if state is RunState.CANCELLING:
                 await hand.told_to_cancel()
 

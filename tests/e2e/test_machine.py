@@ -32,8 +32,7 @@ FUZZ_SECONDS = float(os.environ.get("TURNGATE_FUZZ_SECONDS", "0"))
 SEED = os.environ.get("TURNGATE_SEED", "")
 ROUND = settings(
     MACHINE,
-    max_examples=6,
-    stateful_step_count=30,
+    max_examples=20 if FUZZ_SECONDS else 4,
     database=None,
     phases=(Phase.generate,),
 )

@@ -46,6 +46,8 @@ LIMITS = Limits(
     questions_a_step=3,
     questions_a_turn=8,
 )
+KNOWN = frozenset({"pick_colour", "scan", "sign", "once_only", "forbidden"})
+"""The client tools that the session's clients know, beside the built-in ones."""
 STATES: set[object] = set()
 """The shapes of the states that were reached, for `make fuzz`."""
 COUNTS = {"conversations": 0, "commands": 0, "refused": 0}
@@ -73,7 +75,7 @@ class SideBySide(RuleBasedStateMachine):
         self.tools: dict[str, str] = {}
         self.chat = self.converse()
         self.model = naive_model.Model(self.tools, "once_only", "pick_colour")
-        self.client = Client(frozenset({"pick_colour", "scan", "sign", "once_only"}))
+        self.client = Client(KNOWN)
         COUNTS["conversations"] += 1
 
     def converse(self) -> Conversation:
