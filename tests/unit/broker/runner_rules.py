@@ -225,6 +225,15 @@ class Runners(SideBySide):
         run = self.pick_run(data, runs)
         self.propose_all(run)
 
+    def race(self, run: RunNode) -> list[Verdict]:
+        """Propose; forks of the same step do so right behind, and wait for its results (S1)."""
+        calls = {tool.call_id for tool in self.to_propose(run)}
+        verdicts = self.propose_all(run)
+        for other in self.active():
+            if other is not run and calls & {tool.call_id for tool in self.to_propose(other)}:
+                self.propose_all(other)
+        return verdicts
+
     def propose_all(self, run: RunNode) -> list[Verdict]:
         tools = self.to_propose(run)
         verdicts = self.report(run, Proposed(tools))
@@ -283,7 +292,7 @@ class Runners(SideBySide):
         if run.open_message_id:
             self.report(run, Finished(said(run.open_message_id)))
             return
-        if self.to_propose(run) and Verdict.WAIT in self.propose_all(run):
+        if self.to_propose(run) and Verdict.WAIT in self.race(run):
             return  # another fork runs a call of this step (S1)
         for call_id in self.under_way(run):
             self.report(run, tool_result(call_id))
