@@ -72,12 +72,25 @@ class FollowedConversation(Conversation):
         self._followed = await self._stack.enter_async_context(created.follow())
         self._watcher = Client(KNOWN)
         self._watcher.view = self._followed.view
-        where = broker_pb2.InteractionFilter(session_id=created.id)
+        await self._watch_inbox()
+        await self._catch_up(lambda: True, "the session")
+
+    async def _watch_inbox(self) -> None:
+        where = broker_pb2.InteractionFilter(session_id=self._owner.id)
         self._inbox = InboxView()
         self._inbox_frames = await self._stack.enter_async_context(
             aclosing(self._at.clients["ben"].watch_inbox(where))
         )
-        await self._catch_up(lambda: True, "the session")
+
+    def restart(self) -> None:
+        """`kill -9` to the broker, and another one in its place; those who watch go on (I3, E4)."""
+
+        async def again() -> None:
+            self._at.broker.kill()
+            await self._at.broker.restart()
+            await self._watch_inbox()
+
+        self._and_compare(again())
 
     def close(self) -> None:
         """Leave, runs that are under way to themselves. The whole log keeps the rules."""
