@@ -69,6 +69,10 @@ fuzz-service: $(VENV)/.dev ## the same against the real service, on both stores;
 	@TURNGATE_FUZZ_SECONDS=$(FUZZ_SECONDS) $(VENV)/bin/python -m pytest -q -s \
 		-o faulthandler_timeout=0 tests/e2e/test_machine.py
 
+# Hours on a small machine, so no part of CI. What is known stays in mutants/; make clean forgets it.
+mutants: $(VENV)/.dev ## changes of the core that no test notices; some: make mutants MUTANTS='turngate_core.gate.*'
+	@set -f; nice $(VENV)/bin/python tools/mutants.py $(MUTANTS)
+
 # --- to keep it right ---
 
 check: $(VENV)/.dev $(VENV_GEN)/.ready ## lint, format, strict types, imports, protos, generated code
@@ -119,5 +123,5 @@ wheel-test: wheel ## the wheel, alone in an empty environment, runs the demo
 	@tools/wheel_test.sh < $(DEMO_ANSWERS)
 
 clean: ## remove environments, builds and caches
-	@rm -rf $(VENV) $(VENV_GEN) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) $(VENV_GEN) build dist mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

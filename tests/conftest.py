@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 ROOT = Path(__file__).parent.parent
 
@@ -14,6 +14,14 @@ ROOT = Path(__file__).parent.parent
 # red run is the change's own; laptops try new ones.
 settings.register_profile("laptop", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+# In `make mutants`: that an example fails is enough, the smallest one is nobody's wish.
+settings.register_profile(
+    "mutants",
+    deadline=None,
+    derandomize=True,
+    max_examples=50,
+    phases=[Phase.explicit, Phase.generate],
+)
 settings.load_profile("ci" if os.environ.get("CI") else "laptop")
 
 

@@ -1,0 +1,82 @@
+"""Mutation testing of the core (`make mutants`): which changes of the code does no test notice?
+
+mutmut makes the mutants in the folder mutants/, tries each with the tests that reach it, and keeps
+the verdicts there, so that a run that was stopped goes on where it was. A mutant that was killed is
+done until its function changes; every other is tried again, since a test may have been added.
+
+Arguments: patterns of mutants' names (`turngate_core.gate.*`, `*__mutmut_*7` for a tenth of all);
+those are tried whatever was known. `--table` only prints what is known.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+from mutmut.mutation.data import SourceFileMutationData
+from mutmut.stats import status_by_exit_code
+from mutmut.utils.file_utils import walk_mutatable_files
+
+PROCESSES = os.environ.get("MUTANTS_PROCESSES", str(os.cpu_count() or 1))
+KILLED = ("killed", "timeout")
+
+
+def verdicts() -> dict[Path, SourceFileMutationData]:
+    """What is known of each module that has mutants."""
+    known = {}
+    for path in sorted(walk_mutatable_files()):
+        data = SourceFileMutationData(path=path)
+        data.load()
+        if data.exit_code_by_key:
+            known[path] = data
+    return known
+
+
+def forget_all_but_killed() -> None:
+    """Tries survivors again, and what only time ended: the machine may have been busy."""
+    for data in verdicts().values():
+        for mutant, code in data.exit_code_by_key.items():
+            if status_by_exit_code[code] != "killed":
+                data.exit_code_by_key[mutant] = None
+        data.save()
+
+
+def line(name: str, found: Counter[str]) -> str:
+    tried = found.total() - found["not checked"]
+    killed = sum(found[status] for status in KILLED)
+    score = f"{100 * killed / tried:6.1f} %" if tried else "       -"
+    return f"{name:44}{found.total():9}{tried:8}{killed:8}{tried - killed:10}{score}"
+
+
+def print_table() -> None:
+    """One line a module and one a package. A mutant that never ends counts as killed."""
+    print(f"{'':44}{'mutants':>9}{'tried':>8}{'killed':>8}{'survived':>10}{'score':>8}")
+    packages: dict[str, Counter[str]] = {}
+    for path, data in verdicts().items():
+        found = Counter(status_by_exit_code[code] for code in data.exit_code_by_key.values())
+        packages.setdefault(str(path.parent), Counter()).update(found)
+        print(line(str(path), found))
+    for package, found in packages.items():
+        print(line(f"{package} in all", found))
+
+
+def main() -> int:
+    if sys.argv[1:] == ["--table"]:
+        print_table()
+        return 0
+    forget_all_but_killed()
+    mutmut = Path(sys.executable).parent / "mutmut"
+    run = subprocess.run(
+        [mutmut, "run", "--max-children", PROCESSES, *sys.argv[1:]],
+        env={**os.environ, "PYTHONHASHSEED": "0"},
+        check=False,
+    )
+    print_table()
+    return run.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
