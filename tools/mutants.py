@@ -4,16 +4,19 @@ mutmut makes the mutants in the folder mutants/, tries each with the tests that 
 the verdicts there, so that a run that was stopped goes on where it was. A mutant that was killed is
 done until its function changes; every other is tried again, since a test may have been added.
 
-Arguments: patterns of mutants' names (`turngate_core.gate.*`, `*__mutmut_*7` for a tenth of all);
-those are tried whatever was known. `--table` only prints what is known.
+Arguments: patterns of the names of the mutants to try, all by default. `turngate_core.gate.*` is a
+module; mutants are numbered in each function, so that `*__mutmut_*7` is a tenth of all of them.
+`--table` only prints what is known.
 """
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from mutmut.mutation.data import SourceFileMutationData
@@ -22,6 +25,8 @@ from mutmut.utils.file_utils import walk_mutatable_files
 
 PROCESSES = os.environ.get("MUTANTS_PROCESSES", str(os.cpu_count() or 1))
 KILLED = ("killed", "timeout")
+NOT_TRIED = ("not checked", "skipped")
+SKIPPED = 34  # mutmut's exit code
 
 
 def verdicts() -> dict[Path, SourceFileMutationData]:
@@ -35,17 +40,24 @@ def verdicts() -> dict[Path, SourceFileMutationData]:
     return known
 
 
-def forget_all_but_killed() -> None:
-    """Tries survivors again, and what only time ended: the machine may have been busy."""
-    for data in verdicts().values():
+def choose(patterns: Sequence[str]) -> list[str]:
+    """Marks what is to be tried; answers the patterns that mutmut still has to be told.
+
+    Tried again are survivors, and what only time ended: the machine may have been busy. mutmut
+    itself would try killed ones again, too, if it were told what to try.
+    """
+    known = verdicts()
+    for data in known.values():
         for mutant, code in data.exit_code_by_key.items():
             if status_by_exit_code[code] != "killed":
-                data.exit_code_by_key[mutant] = None
+                wanted = not patterns or any(fnmatch.fnmatch(mutant, one) for one in patterns)
+                data.exit_code_by_key[mutant] = None if wanted else SKIPPED
         data.save()
+    return [] if known else list(patterns)
 
 
 def line(name: str, found: Counter[str]) -> str:
-    tried = found.total() - found["not checked"]
+    tried = found.total() - sum(found[status] for status in NOT_TRIED)
     killed = sum(found[status] for status in KILLED)
     score = f"{100 * killed / tried:6.1f} %" if tried else "       -"
     return f"{name:44}{found.total():9}{tried:8}{killed:8}{tried - killed:10}{score}"
@@ -67,10 +79,10 @@ def main() -> int:
     if sys.argv[1:] == ["--table"]:
         print_table()
         return 0
-    forget_all_but_killed()
+    patterns = choose(sys.argv[1:])
     mutmut = Path(sys.executable).parent / "mutmut"
     run = subprocess.run(
-        [mutmut, "run", "--max-children", PROCESSES, *sys.argv[1:]],
+        [mutmut, "run", "--max-children", PROCESSES, *patterns],
         env={**os.environ, "PYTHONHASHSEED": "0"},
         check=False,
     )
