@@ -7,7 +7,7 @@ are read, and folded. Then everything that can be read is compared with them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, aclosing
 from typing import NoReturn, TypeVar
 
@@ -27,7 +27,7 @@ from tests.e2e.machine_services import PEOPLE, Services
 from tests.unit.broker.client_views import Client
 from tests.unit.broker.conversation import ANN, Conversation
 from tests.unit.broker.invariants import check
-from tests.unit.broker.side_by_side import KNOWN
+from tests.unit.broker.side_by_side import KNOWN, outcome
 from turngate.v1 import broker_pb2, run_pb2
 from turngate.v1.session_pb2 import SessionConfig as ProtoConfig
 from turngate_client import (
@@ -55,6 +55,7 @@ class FollowedConversation(Conversation):
         self._minted = 0
         self._at = at
         self._given = 0
+        self._at_once = False
         self._cursor = ""
         self._stack = AsyncExitStack()
         at.run(self._begin(config))
@@ -139,9 +140,8 @@ class FollowedConversation(Conversation):
             for hand, call_id in waiting:
                 await hand.verdict_other_than_wait(call_id)
             await self._catch_up(lambda: True, "what was decided")
+        self.decided_for = {hand.start.run_id for hand, _ in self._at_work() if hand.waited}
         for hand, state in self._at_work():
-            if hand.waited:
-                self.decided_for.add(hand.start.run_id)
             if state is RunState.CANCELLING:
                 await hand.told_to_cancel()
 
@@ -172,9 +172,10 @@ class FollowedConversation(Conversation):
         """A second later: the answer, with all that came of it. Every third command is given twice,
         as by a client that has not heard the answer: it gets the first one again (E1).
         """
-        self._pass(1_000)
+        if not self._at_once:
+            self._pass(1_000)
         self._given += 1
-        twice = self._given % 3 == 0
+        twice = self._given % 3 == 0 and not self._at_once
 
         async def give() -> T:
             request_id = new_request_id()
@@ -186,7 +187,21 @@ class FollowedConversation(Conversation):
                 raise Refusal(Reason(error.reason), error.message) from error
             return answer
 
-        return self._and_compare(give())
+        return self._at.run(give()) if self._at_once else self._and_compare(give())
+
+    def at_once(self, commands: Sequence[Callable[[], object]]) -> list[object]:
+        """Give all these commands in the same moment: the answers, refusals among them."""
+        self._pass(1_000)
+
+        async def do() -> list[object]:
+            self._at_once = True
+            given = [asyncio.to_thread(outcome, command) for command in commands]
+            try:
+                return list(await asyncio.gather(*given))
+            finally:
+                self._at_once = False
+
+        return self._and_compare(do())
 
     def _and_compare(self, work: Coroutine[object, object, T]) -> T:
         """What came of it, once the broker has come to rest and all that it tells agrees."""

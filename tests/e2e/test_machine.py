@@ -19,14 +19,12 @@ from pathlib import Path
 
 import pytest
 from hypothesis import Phase, seed, settings
-from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
-from broker_service.domain.state import RunNode
-from tests.e2e.machine_commands import ServiceConversation
+from tests.e2e.machine_clients import AtOnce, OnTheService
 from tests.e2e.machine_services import Services, services
-from tests.unit.broker.side_by_side import CONFIG, COUNTS, LIMITS, STATES
-from tests.unit.broker.test_core_machine import MACHINE, Clients
+from tests.unit.broker.side_by_side import COUNTS, LIMITS, STATES
+from tests.unit.broker.test_core_machine import MACHINE
 
 FUZZ_SECONDS = float(os.environ.get("TURNGATE_FUZZ_SECONDS", "0"))
 SEED = os.environ.get("TURNGATE_SEED", "")
@@ -38,57 +36,31 @@ ROUND = settings(
 )
 
 
-class OnTheService(Clients):
-    """The machine, with a session at the broker in place of the core."""
+def machine(at: Services, number: int) -> type[OnTheService]:
+    """With this seed. Only the long form gives two commands at once, since which one is first is
+    up to chance, and no seed repeats it.
+    """
 
-    chat: ServiceConversation
+    @seed(number)
+    class Short(OnTheService):
+        def __init__(self) -> None:
+            super().__init__(at, long=False)
 
-    def __init__(self, at: Services) -> None:
-        self.at = at
-        super().__init__()
+    @seed(number)
+    class Long(AtOnce):
+        def __init__(self) -> None:
+            super().__init__(at, long=True)
 
-    def converse(self) -> ServiceConversation:
-        return ServiceConversation(self.at, CONFIG, LIMITS)
-
-    def compare(self) -> None:
-        for run_id in self.chat.decided_for:
-            self.tell(self.chat.run(run_id), self.model.runs[run_id])
-        self.chat.decided_for.clear()
-        super().compare()
-
-    def late(self, data: st.DataObject) -> None:
-        """R3: the runner says something after each of its last words."""
-
-    def restart(self) -> None:
-        """I3: the broker dies and comes anew. In the long form: it takes a second. A run under way
-        would be taken over only when its lease has run out, which it never does here.
-        """
-        if FUZZ_SECONDS and not self.active():
-            self.chat.restart()
-
-    def pick_run(self, data: st.DataObject, runs: list[RunNode]) -> RunNode:
-        """By its place: ids of the broker are other ones each time."""
-        return runs[data.draw(st.integers(0, len(runs) - 1))]
-
-    def teardown(self) -> None:
-        try:
-            super().teardown()
-        finally:
-            self.chat.close()
+    return Long if FUZZ_SECONDS else Short
 
 
 def play(at: Services, number: int) -> None:
     """One round with this seed. A failure tells it."""
-
-    @seed(number)
-    class Seeded(OnTheService):
-        def __init__(self) -> None:
-            super().__init__(at)
-
     try:
-        run_state_machine_as_test(Seeded, settings=ROUND)
+        run_state_machine_as_test(machine(at, number), settings=ROUND)
     except BaseException as error:
-        error.add_note(f"TURNGATE_SEED={number} repeats this")
+        long = "TURNGATE_FUZZ_SECONDS=1 " if FUZZ_SECONDS else ""
+        error.add_note(f"{long}TURNGATE_SEED={number} repeats this")
         raise
 
 
