@@ -6,7 +6,7 @@ done until its function changes; every other is tried again, since a test may ha
 
 Arguments: patterns of the names of the mutants to try, all by default. `turngate_core.gate.*` is a
 module; mutants are numbered in each function, so that `*__mutmut_*7` is a tenth of all of them.
-`--table` only prints what is known.
+`--table` before them only prints what is known of these.
 """
 
 from __future__ import annotations
@@ -40,6 +40,10 @@ def verdicts() -> dict[Path, SourceFileMutationData]:
     return known
 
 
+def wanted(mutant: str, patterns: Sequence[str]) -> bool:
+    return not patterns or any(fnmatch.fnmatch(mutant, pattern) for pattern in patterns)
+
+
 def choose(patterns: Sequence[str]) -> list[str]:
     """Marks what is to be tried; answers the patterns that mutmut still has to be told.
 
@@ -50,8 +54,7 @@ def choose(patterns: Sequence[str]) -> list[str]:
     for data in known.values():
         for mutant, code in data.exit_code_by_key.items():
             if status_by_exit_code[code] != "killed":
-                wanted = not patterns or any(fnmatch.fnmatch(mutant, one) for one in patterns)
-                data.exit_code_by_key[mutant] = None if wanted else SKIPPED
+                data.exit_code_by_key[mutant] = None if wanted(mutant, patterns) else SKIPPED
         data.save()
     return [] if known else list(patterns)
 
@@ -63,12 +66,16 @@ def line(name: str, found: Counter[str]) -> str:
     return f"{name:44}{found.total():9}{tried:8}{killed:8}{tried - killed:10}{score}"
 
 
-def print_table() -> None:
+def print_table(patterns: Sequence[str]) -> None:
     """One line a module and one a package. A mutant that never ends counts as killed."""
     print(f"{'':44}{'mutants':>9}{'tried':>8}{'killed':>8}{'survived':>10}{'score':>8}")
     packages: dict[str, Counter[str]] = {}
     for path, data in verdicts().items():
-        found = Counter(status_by_exit_code[code] for code in data.exit_code_by_key.values())
+        found = Counter(
+            status_by_exit_code[code]
+            for mutant, code in data.exit_code_by_key.items()
+            if wanted(mutant, patterns)
+        )
         packages.setdefault(str(path.parent), Counter()).update(found)
         print(line(str(path), found))
     for package, found in packages.items():
@@ -76,17 +83,17 @@ def print_table() -> None:
 
 
 def main() -> int:
-    if sys.argv[1:] == ["--table"]:
-        print_table()
+    patterns = [argument for argument in sys.argv[1:] if argument != "--table"]
+    if "--table" in sys.argv:
+        print_table(patterns)
         return 0
-    patterns = choose(sys.argv[1:])
     mutmut = Path(sys.executable).parent / "mutmut"
     run = subprocess.run(
-        [mutmut, "run", "--max-children", PROCESSES, *patterns],
+        [mutmut, "run", "--max-children", PROCESSES, *choose(patterns)],
         env={**os.environ, "PYTHONHASHSEED": "0"},
         check=False,
     )
-    print_table()
+    print_table(patterns)
     return run.returncode
 
 
