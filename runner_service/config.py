@@ -37,6 +37,13 @@ class RunnerSettings(ServingSettings):
     max_steps: int = setting(
         200, "How many model calls a run may make before it fails.", least=1, greatest=100_000
     )
+    tool_timeout: float = setting(
+        600.0,
+        "How long one server tool may take; then the model is told so. 0: no limit.",
+        unit="s",
+        least=0,
+        greatest=86_400,
+    )
     cancel_grace: float = setting(
         8.0,
         "How long tools may go on after a cancel; keep it below the broker's own grace.",

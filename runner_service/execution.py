@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncGenerator, Container
+from collections.abc import AsyncGenerator, Container, Coroutine
+from typing import TypeVar
 
 import structlog
 
@@ -29,6 +30,8 @@ log = structlog.stdlib.get_logger(__name__)
 
 Message = message_pb2.Message
 ToolCall = message_pb2.ToolCall
+
+_T = TypeVar("_T")
 
 
 class Attempt:
@@ -51,7 +54,7 @@ class Attempt:
         self._limits = limits
         self._steps = start.completed_steps
         self._ids = IdMint(start.used_call_ids)
-        self._tools = offered_tools(agent.profile.tools, start.client_tools)
+        self._tools = offered_tools((), start.client_tools)
         self._results = results_in(opening.history)
         self._hinted = _hinted(opening.history)
         self._step = _open_step(opening, self._results)
@@ -73,12 +76,17 @@ class Attempt:
         await self._acknowledgements.durable(number)
 
     async def _until_end(self) -> RunnerEvent:
+        try:
+            return await self._steps_until_end()
+        except AgentFailure as failure:
+            return _failed(failure)
+
+    async def _steps_until_end(self) -> RunnerEvent:
+        if self._step is not None:
+            await self._unless_cancelled(self._ask_for_tools())
         while not self._cancelled.is_set():
             if self._step is None:
-                try:
-                    self._step = await self._write()
-                except AgentFailure as failure:
-                    return _failed(failure)
+                self._step = await self._write()
                 if self._step is None:
                     break
             await self._finish(self._step)
@@ -105,29 +113,42 @@ class Attempt:
             )
         self._outbox.put(*self._joined)
         self._joined = []
-        writer = MessageWriter(self._outbox, self._ids, self._tools)
-        writing = asyncio.ensure_future(self._take_pieces(writer))
-        cancel = asyncio.ensure_future(self._cancelled.wait())
+        writer = MessageWriter(self._outbox, self._ids)
         try:
-            await asyncio.wait({writing, cancel}, return_when=asyncio.FIRST_COMPLETED)
-            if not self._cancelled.is_set():
-                message = _message_of(writing)
-                completed = runner_pb2.RunnerMessageCompleted(message=message)
-                self._joined.append(RunnerEvent(message_completed=completed))
-                return message
+            message = await self._unless_cancelled(self._take_pieces(writer))
         except AgentFailure:
             self._withdraw(writer)
             raise
-        finally:
-            await end_tasks({writing, cancel}, self._limits.cancel_grace_seconds)
-        self._withdraw(writer)
-        return None
+        if message is None:
+            self._withdraw(writer)
+            return None
+        completed = runner_pb2.RunnerMessageCompleted(message=message)
+        self._joined.append(RunnerEvent(message_completed=completed))
+        return message
 
     def _withdraw(self, writer: MessageWriter) -> None:
         withdrawn = runner_pb2.RunnerMessageWithdrawn(message_id=writer.message_id)
         self._joined.append(RunnerEvent(message_withdrawn=withdrawn))
 
+    async def _unless_cancelled(self, work: Coroutine[object, object, _T]) -> _T | None:
+        """What the agent's work comes to; `None` if a cancel came. Raises only `AgentFailure`."""
+        task = asyncio.ensure_future(work)
+        cancel = asyncio.ensure_future(self._cancelled.wait())
+        try:
+            await asyncio.wait({task, cancel}, return_when=asyncio.FIRST_COMPLETED)
+            return None if self._cancelled.is_set() else _result_of(task)
+        finally:
+            await end_tasks({task, cancel}, self._limits.cancel_grace_seconds)
+
+    async def _ask_for_tools(self) -> None:
+        """The agent's own tools join the session's and the built-in ones."""
+        client_tools = self._start.client_tools
+        self._tools = offered_tools((), client_tools)
+        self._tools = offered_tools(await self._agent.tools(self._turn()), client_tools)
+
     async def _take_pieces(self, writer: MessageWriter) -> Message:
+        await self._ask_for_tools()
+        writer.tools = self._tools
         pieces = self._agent.next_step(self._turn())
         try:
             async for piece in pieces:
@@ -201,10 +222,12 @@ class Attempt:
             proposed,
             self._outbox,
             self._acknowledgements,
-            self._limits.cancel_grace_seconds,
+            self._limits,
         )
         await running.run()
         self._results.update(running.results)
+        if running.failure is not None:
+            raise running.failure
 
     def _proposals(self, step: Message) -> list[runner_pb2.ProposedTool]:
         """One for each server call of the step that has no result."""
@@ -247,11 +270,11 @@ def _hinted(history: tuple[Message, ...]) -> frozenset[str]:
     )
 
 
-def _message_of(writing: asyncio.Future[Message]) -> Message:
-    """The message, or `AgentFailure`: no exception of an agent's own leaves the runner (E2)."""
-    error = writing.exception()
+def _result_of(work: asyncio.Future[_T]) -> _T:
+    """What it came to, or `AgentFailure`: no exception of an agent's own leaves the runner (E2)."""
+    error = work.exception()
     if error is None:
-        return writing.result()
+        return work.result()
     if isinstance(error, AgentFailure):
         raise error
     log.error("the agent failed", exc_info=error)

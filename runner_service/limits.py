@@ -19,11 +19,13 @@ class AttemptLimits:
     """`max_steps`: model calls of a run, its origin's included.
 
     `cancel_grace_seconds`: how long an agent and its tools may go on after a cancel; shorter than
-    the broker's own grace of 10 s (C1).
+    the broker's own grace of 10 s (C1). `tool_timeout_seconds`: how long one tool may take; `None`:
+    no limit.
     """
 
     max_steps: int = 200
     cancel_grace_seconds: float = 8.0
+    tool_timeout_seconds: float | None = None
 
 
 def tool_result(call_id: str, output_json: str) -> message_pb2.ToolResult:

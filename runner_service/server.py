@@ -28,7 +28,11 @@ _SHARE_OF_DRAIN = 0.8
 async def serve(settings: RunnerSettings) -> int:
     """Serve until a signal; the exit code. Raises `StartError`."""
     agents = load_agents(settings)
-    limits = AttemptLimits(max_steps=settings.max_steps, cancel_grace_seconds=settings.cancel_grace)
+    limits = AttemptLimits(
+        max_steps=settings.max_steps,
+        cancel_grace_seconds=settings.cancel_grace,
+        tool_timeout_seconds=settings.tool_timeout or None,
+    )
     executions = Executions(agents, limits, settings.max_concurrent_runs)
     service = RunnerService(agents, executions, settings.max_concurrent_runs)
 

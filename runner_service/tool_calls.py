@@ -11,13 +11,15 @@ import structlog
 from runner_service.acknowledgements import Acknowledgements, protocol_violation
 from runner_service.agents.protocol import (
     Agent,
+    AgentFailure,
     GrantedCall,
     Output,
     ToolAbandoned,
+    ToolError,
     ToolOutcome,
     Turn,
 )
-from runner_service.limits import error_result, tool_result
+from runner_service.limits import AttemptLimits, error_result, tool_result
 from runner_service.outbox import Outbox, RunnerEvent
 from turngate.v1 import message_pb2, runner_pb2
 
@@ -25,13 +27,14 @@ log = structlog.stdlib.get_logger(__name__)
 
 ToolResult = message_pb2.ToolResult
 
+_EFFECT = "it may have had its effect."
 _PARKING = frozenset({runner_pb2.VERDICT_ASK, runner_pb2.VERDICT_DEFERRED})
 
 
 class ToolCalls:
     """Runs the proposed calls of a step until every one has a result, waits for people, or is void.
 
-    `results` holds what they have, by call id.
+    `results` holds what they have, by call id; `failure`, if set, why the run cannot go on.
     """
 
     def __init__(
@@ -41,15 +44,17 @@ class ToolCalls:
         calls: Mapping[str, message_pb2.ToolCall],
         outbox: Outbox,
         acknowledgements: Acknowledgements,
-        cancel_grace_seconds: float,
+        limits: AttemptLimits,
     ) -> None:
         self.results: dict[str, ToolResult] = {}
+        self.failure: AgentFailure | None = None
         self._agent = agent
         self._turn = turn
         self._calls = calls
         self._outbox = outbox
         self._acknowledgements = acknowledgements
-        self._cancel_grace_seconds = cancel_grace_seconds
+        self._cancel_grace_seconds = limits.cancel_grace_seconds
+        self._timeout_seconds = limits.tool_timeout_seconds
         self._undecided = set(calls)
         self._parking: set[str] = set()
         self._running: dict[asyncio.Task[ToolOutcome], str] = {}
@@ -134,9 +139,21 @@ class ToolCalls:
             idempotency_key=idempotency_key,
             turn=self._turn,
         )
-        task = asyncio.ensure_future(self._agent.execute(granted))
+        task = asyncio.ensure_future(self._execute(granted))
         self._running[task] = call.call_id
         task.add_done_callback(self._ended.put_nowait)
+
+    async def _execute(self, call: GrantedCall) -> ToolOutcome:
+        timeout = asyncio.timeout(self._timeout_seconds)
+        try:
+            async with timeout:
+                return await self._agent.execute(call)
+        except TimeoutError:
+            if not timeout.expired():
+                raise
+            log.warning("a tool ran into its time-out", call_id=call.call_id, tool=call.name)
+            text = f"The tool did not end within {self._timeout_seconds:g} s; {_EFFECT}"
+            return ToolError(text)
 
     def _report(self, task: asyncio.Task[ToolOutcome]) -> None:
         while True:
@@ -155,7 +172,10 @@ class ToolCalls:
         if task.cancelled() or isinstance(error, ToolAbandoned):
             if self._turn.cancelled.is_set():
                 return None  # nobody knows how it ended (S1)
-            return error_result(call_id, "The tool was cut short; it may have had its effect.")
+            return error_result(call_id, f"The tool was cut short; {_EFFECT}")
+        if isinstance(error, AgentFailure):
+            self.failure = error
+            return error_result(call_id, error.message)
         if error is not None:
             log.error("a tool failed", call_id=call_id, exc_info=error)
             return error_result(call_id, "The tool failed unexpectedly.")

@@ -9,6 +9,7 @@ from runner_service.agents.protocol import (
     AgentTool,
     Call,
     CallPiece,
+    DataPiece,
     Output,
     ProviderCall,
     ReasoningPiece,
@@ -35,12 +36,15 @@ _Kind = event_pb2.TextKind
 
 
 class MessageWriter:
-    """Writes one message of the assistant: reports its deltas and gathers its parts."""
+    """Writes one message of the assistant: reports its deltas and gathers its parts.
 
-    def __init__(self, outbox: Outbox, ids: IdMint, tools: Mapping[str, AgentTool]) -> None:
+    `tools`: what is offered in this step, by name; set before the first piece.
+    """
+
+    def __init__(self, outbox: Outbox, ids: IdMint) -> None:
         self._outbox = outbox
         self._ids = ids
-        self._tools = tools
+        self.tools: Mapping[str, AgentTool] = {}
         self._text: list[str] = []  # of the part that is being written
         self._text_kind: _Kind.ValueType | None = None
         self._text_length = 0  # code points of that part
@@ -59,6 +63,8 @@ class MessageWriter:
                 self._take_text(text, event_pb2.TEXT_KIND_TEXT)
             case ReasoningPiece(text):
                 self._take_text(text, event_pb2.TEXT_KIND_REASONING)
+            case DataPiece(kind, json):
+                self._take_data(kind, json)
             case CallPiece(key, name, arguments):
                 self._take_call_piece(key, name, arguments)
             case Call():
@@ -128,6 +134,16 @@ class MessageWriter:
         taken = {begun.place for begun in self._begun.values()}
         return max(i for i, p in enumerate(self._parts) if p is None and i not in taken)
 
+    def _take_data(self, kind: str, json: str) -> None:
+        try:
+            check(json)
+        except JsonTextError as error:
+            raise AgentFailure(
+                run_pb2.RUN_FAILURE_REASON_AGENT_ERROR, f"data of kind {kind!r}: {error}"
+            ) from error
+        self._close_text()
+        self._parts.append(message_pb2.Part(data=message_pb2.DataPart(kind=kind, json=json)))
+
     def _take_call_piece(self, key: str, name: str, arguments: str) -> None:
         begun = self._begun.get(key)
         if begun is None:
@@ -150,7 +166,7 @@ class MessageWriter:
     def _take_call(self, piece: Call) -> None:
         self._close_text()
         begun = self._begun.pop(piece.key, None) if piece.key else None
-        tool = self._tools.get(piece.name)
+        tool = self.tools.get(piece.name)
         call = message_pb2.ToolCall(
             call_id=begun.call_id if begun else self._ids.call_id(),
             name=_name(piece.name),

@@ -95,7 +95,6 @@ class AgentProfile:
 
     name: str
     description: str = ""
-    tools: tuple[AgentTool, ...] = ()
     history_window: int = DEFAULT_HISTORY_WINDOW
     replays: bool = False
 
@@ -140,6 +139,14 @@ class ReasoningPiece:
 
 
 @dataclass(frozen=True, slots=True)
+class DataPiece:
+    """Data of the application's own, complete. `json`: exact JSON text."""
+
+    kind: str
+    json: str
+
+
+@dataclass(frozen=True, slots=True)
 class CallPiece:
     """A piece of a call's arguments while they are written: a preview.
 
@@ -181,7 +188,9 @@ class StepEnd:
     provider_state: message_pb2.ProviderState | None = None
 
 
-StepPiece: TypeAlias = TextPiece | ReasoningPiece | CallPiece | Call | ProviderCall | StepEnd
+StepPiece: TypeAlias = (
+    TextPiece | ReasoningPiece | DataPiece | CallPiece | Call | ProviderCall | StepEnd
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +254,17 @@ class Agent(Protocol):
 
     @property
     def profile(self) -> AgentProfile:
-        """What it is; asked again for each run, so that tools may come and go."""
+        """What it is, its tools apart."""
+        ...
+
+    async def tools(self, turn: Turn | None) -> Sequence[AgentTool]:
+        """The tools that it offers in this turn as it stands, so that tools may come and go.
+
+        Asked before each step, and before tools of a step that an earlier attempt left open;
+        `turn.tools` has the others: the session's and the built-in ones. `None`: the tools that it
+        has for anybody, for `DescribeAgents`. Raises `AgentFailure` to fail the run by name; any
+        other exception fails it as `AGENT_ERROR`. It is cancelled when the run is.
+        """
         ...
 
     def next_step(self, turn: Turn) -> AsyncIterator[StepPiece]:
@@ -259,7 +278,8 @@ class Agent(Protocol):
     async def execute(self, call: GrantedCall) -> ToolOutcome:
         """Run a server tool. Calls of one step run at the same time.
 
-        Any exception becomes an error result without its text; `ToolAbandoned` leaves the call
-        without a result.
+        `AgentFailure` is an error result with its message, and fails the run when the tools of the
+        step have ended. Any other exception becomes an error result without its text;
+        `ToolAbandoned` leaves the call without a result.
         """
         ...

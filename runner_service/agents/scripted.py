@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 from runner_service.agents.effects import EffectError, Effects, is_there, pause
@@ -57,14 +57,18 @@ class ScriptedAgent:
         self._profile = AgentProfile(
             name=name,
             description=script.description,
-            tools=tuple(_offered(name, script)),
             history_window=script.history_window,
         )
+        self._tools = tuple(_offered(name, script))
 
     @property
     def profile(self) -> AgentProfile:
         """What the script says that it is."""
         return self._profile
+
+    async def tools(self, turn: Turn | None) -> Sequence[AgentTool]:
+        """The tools of the script, always the same."""
+        return self._tools
 
     async def next_step(self, turn: Turn) -> AsyncIterator[StepPiece]:
         """The pieces of the step that the history leads to."""

@@ -54,4 +54,4 @@ class RunnerService(runner_pb2_grpc.RunnerServiceServicer):
         ],
     ) -> runner_pb2.DescribeAgentsResponse:
         """The agents of this runner."""
-        return describe_agents(self._agents.values(), self._max_concurrent_runs)
+        return await describe_agents(self._agents.values(), self._max_concurrent_runs)

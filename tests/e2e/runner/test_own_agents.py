@@ -10,10 +10,12 @@ import pytest
 
 from runner_service.agents.effects import pause
 from runner_service.agents.protocol import (
+    AgentFailure,
     AgentProfile,
     AgentTool,
     Call,
     CallPiece,
+    DataPiece,
     GrantedCall,
     Output,
     ReasoningPiece,
@@ -34,7 +36,7 @@ from tests.e2e.runner.broker_side import (
     text_of,
     user,
 )
-from turngate.v1 import event_pb2, message_pb2, run_pb2, session_pb2
+from turngate.v1 import event_pb2, message_pb2, run_pb2, runner_pb2, session_pb2
 
 
 @dataclass
@@ -42,12 +44,15 @@ class OwnAgent:
     """Says fixed pieces, one list a step; notes the turns that it was asked in."""
 
     steps: Sequence[Sequence[StepPiece]]
-    tools: tuple[AgentTool, ...] = (ServerTool("t"),)
+    offered: tuple[AgentTool, ...] = (ServerTool("t"),)
     turns: list[Turn] = field(default_factory=list)
 
     @property
     def profile(self) -> AgentProfile:
-        return AgentProfile("a", tools=self.tools)
+        return AgentProfile("a")
+
+    async def tools(self, turn: Turn | None) -> Sequence[AgentTool]:
+        return self.offered
 
     async def next_step(self, turn: Turn) -> AsyncIterator[StepPiece]:
         self.turns.append(turn)
@@ -63,6 +68,20 @@ class RaisingTool(OwnAgent):
 
     async def execute(self, call: GrantedCall) -> ToolOutcome:
         raise ValueError("password is hunter2")
+
+
+class NoTools(OwnAgent):
+    """Its tools cannot be had: the server that they come from is down."""
+
+    async def tools(self, turn: Turn | None) -> Sequence[AgentTool]:
+        raise AgentFailure(run_pb2.RUN_FAILURE_REASON_AGENT_ERROR, "tools of search: unreachable")
+
+
+class GivesUp(OwnAgent):
+    """Its tool says that the run cannot go on."""
+
+    async def execute(self, call: GrantedCall) -> ToolOutcome:
+        raise AgentFailure(run_pb2.RUN_FAILURE_REASON_AGENT_ERROR, "t failed too often")
 
 
 class Stubborn(OwnAgent):
@@ -155,6 +174,63 @@ async def test_a_tool_with_a_bug_is_an_error_result_without_its_text(
     (result,) = heard.results.values()
     assert result.error_text == "The tool failed unexpectedly."
     assert heard.end == "completed"
+
+
+async def test_a_tool_can_fail_the_run_by_name(serve_agents: ServeAgents, run: Run) -> None:
+    """R6: the results are kept, so that a retry can go on with them."""
+    stub = await serve_agents({"a": GivesUp([[Call("t")]])})
+    heard = await run(stub, [user("go")])
+    (result,) = heard.results.values()
+    assert result.error_text == "t failed too often"
+    assert heard.end == "failed"
+    assert heard.all("failed")[0].failure.message == "t failed too often"
+
+
+async def test_a_tool_that_takes_too_long_is_an_error_that_says_so(
+    serve_agents: ServeAgents, run: Run
+) -> None:
+    """S1: nobody knows whether it had its effect, and the model is told."""
+    agent = Stubborn()
+    agent.steps = [[Call("t")], [TextPiece("end")]]
+    stub = await serve_agents({"a": agent}, limits=AttemptLimits(tool_timeout_seconds=0.05))
+    heard = await run(stub, [user("go")])
+    (result,) = heard.results.values()
+    assert result.error_text == ("The tool did not end within 0.05 s; it may have had its effect.")
+    assert heard.end == "completed"
+
+
+async def test_tools_that_cannot_be_had_fail_the_run_by_name(
+    serve_agents: ServeAgents, run: Run
+) -> None:
+    stub = await serve_agents({"a": NoTools([[TextPiece("never")]])})
+    heard = await run(stub, [user("go")])
+    assert heard.kinds == ["message_started", "message_withdrawn", "failed"]
+    assert heard.all("failed")[0].failure.message == "tools of search: unreachable"
+
+
+async def test_an_agent_whose_tools_cannot_be_had_is_described_without_them(
+    serve_agents: ServeAgents,
+) -> None:
+    stub = await serve_agents({"a": NoTools([]), "b": OwnAgent([])})
+    described = await stub.DescribeAgents(runner_pb2.DescribeAgentsRequest())
+    assert [len(agent.tools) for agent in described.agents] == [0, 1]
+
+
+async def test_data_becomes_a_part(serve_agents: ServeAgents, run: Run) -> None:
+    """T1, T2: digit for digit."""
+    pieces: list[StepPiece] = [TextPiece("so: "), DataPiece("output", '{"n":1.0}'), TextPiece("!")]
+    stub = await serve_agents({"a": OwnAgent([pieces])})
+    heard = await run(stub, [user("go")])
+    kinds = [part.WhichOneof("content") for part in heard.messages[0].parts]
+    assert kinds == ["text", "data", "text"]
+    assert heard.messages[0].parts[1].data.json == '{"n":1.0}'
+
+
+async def test_data_that_is_no_json_fails_the_run(serve_agents: ServeAgents, run: Run) -> None:
+    """T2."""
+    stub = await serve_agents({"a": OwnAgent([[DataPiece("output", "{")]])})
+    heard = await run(stub, [user("go")])
+    assert "data of kind 'output'" in heard.all("failed")[0].failure.message
 
 
 async def test_a_call_that_never_came_to_its_end_fails_the_run(
