@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from broker_service.domain.decision import Actor, Decision
+from broker_service.domain.decision import Decision
 from broker_service.domain.events import InteractionClosed
 from broker_service.domain.interactions import (
     InteractionRef,
@@ -30,14 +30,10 @@ def close_in_place(
     interaction: Interaction,
     to: InteractionState,
     result: ToolResult,
-    *,
-    actor: Actor | None = None,
 ) -> None:
     """Close a question for every run that waits for it (F4); each goes on when it is free (R5)."""
     waiting = decision.state.waiting_runs(interaction.id)
-    decision.emit(
-        InteractionClosed(interaction.id, interaction.call_id, to, result.kind), actor=actor
-    )
+    decision.emit(InteractionClosed(interaction.id, interaction.call_id, to, result.kind))
     for run in waiting:
         if run is waiting[0]:
             add_result(decision, run, result)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from broker_service.domain.cancel import stop
 from broker_service.domain.closing import close_in_place
-from broker_service.domain.decision import BROKER, Decision
+from broker_service.domain.decision import Decision
 from broker_service.domain.degradation import degrade
 from broker_service.domain.events import InteractionClosed
 from broker_service.domain.model import (
@@ -33,7 +33,10 @@ def next_deadline(state: SessionState, unclaimed_after_ms: int) -> int | None:
 
 
 def act_on_deadlines(decision: Decision) -> None:
-    """Expire what has expired, and settle what nobody has claimed in time."""
+    """Expire what has expired, and settle what nobody has claimed in time.
+
+    Nobody asked for it: the decision is one of the broker itself.
+    """
     state = decision.state
     for interaction_id in list(state.open_interactions):
         interaction = state.interactions[interaction_id]
@@ -44,7 +47,7 @@ def act_on_deadlines(decision: Decision) -> None:
             continue
         unclaimed_at = _unclaimed_at(state, interaction, decision.limits.unclaimed_after_ms)
         if unclaimed_at is not None and unclaimed_at <= decision.now:
-            degrade(decision, interaction, actor=BROKER)
+            degrade(decision, interaction)
 
 
 def _instants(state: SessionState, interaction: Interaction, unclaimed_after_ms: int) -> list[int]:
@@ -79,8 +82,7 @@ def _expire(decision: Decision, interaction: Interaction) -> None:
                 interaction.call_id,
                 InteractionState.EXPIRED,
                 ResultKind.EXPIRED,
-            ),
-            actor=BROKER,
+            )
         )
         for run in waiting:
             stop(decision, run, RunChangeCause.EXPIRED)
@@ -93,4 +95,4 @@ def _expire(decision: Decision, interaction: Interaction) -> None:
         detail="nobody decided in time" if denies else "",
         interaction_id=interaction.id,
     )
-    close_in_place(decision, interaction, InteractionState.EXPIRED, result, actor=BROKER)
+    close_in_place(decision, interaction, InteractionState.EXPIRED, result)

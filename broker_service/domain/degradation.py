@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker_service.domain.closing import Closed, close_in_place
-from broker_service.domain.decision import Actor, Decision
+from broker_service.domain.decision import Decision
 from broker_service.domain.events import NoticeAdded
 from broker_service.domain.interactions import (
     InteractionRef,
@@ -36,7 +36,7 @@ def report_unhandled(decision: Decision, ref: InteractionRef) -> Closed:
     return Closed(interaction.id, acted_on)
 
 
-def degrade(decision: Decision, interaction: Interaction, *, actor: Actor | None = None) -> None:
+def degrade(decision: Decision, interaction: Interaction) -> None:
     """Do about an open call what D1 says: settle it, let it be, or ask people to look at it."""
     state = decision.state
     name = interaction.tool_name
@@ -47,12 +47,12 @@ def degrade(decision: Decision, interaction: Interaction, *, actor: Actor | None
         earlier_not_handled=int(name in turn.not_handled_tools),
     )
     if outcome is UnhandledOutcome.NOT_HANDLED:
-        _settle(decision, interaction, actor)
+        _settle(decision, interaction)
     elif outcome is UnhandledOutcome.OPEN_WITH_NOTICE and interaction.notice is None:
-        decision.emit(NoticeAdded(interaction.id, InteractionNotice.UNHANDLED), actor=actor)
+        decision.emit(NoticeAdded(interaction.id, InteractionNotice.UNHANDLED))
 
 
-def _settle(decision: Decision, interaction: Interaction, actor: Actor | None) -> None:
+def _settle(decision: Decision, interaction: Interaction) -> None:
     """The broker settles the call in place with a non-error output (D1)."""
     result = ToolResult(
         call_id=interaction.call_id,
@@ -61,4 +61,4 @@ def _settle(decision: Decision, interaction: Interaction, actor: Actor | None) -
         interaction_id=interaction.id,
         create_time=decision.now,
     )
-    close_in_place(decision, interaction, InteractionState.NOT_HANDLED, result, actor=actor)
+    close_in_place(decision, interaction, InteractionState.NOT_HANDLED, result)
