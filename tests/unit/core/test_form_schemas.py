@@ -20,6 +20,7 @@ from turngate_core.json_text import dump
 from turngate_core.number import Number
 
 MANY = '"minItems":1,"maxItems":2,"uniqueItems":true,"default":["a"]'
+TITLED = '[{"const":"a","title":"A"}]'
 ABOUT = '"title":"T","description":"D"'
 
 
@@ -127,6 +128,10 @@ def test_a_bound_of_a_length(bound: str, size: int | None) -> None:
             (Option("a", None, "d"),),
         ),
         ('{"type":"array","items":{"type":"string","anyOf":[{"const":"a"}]}}', (Option("a"),)),
+        (
+            f'{{"type":"array","items":{{"type":"string","enum":["b","a"],"oneOf":{TITLED}}}}}',
+            (Option("b"), Option("a", "A")),
+        ),
     ],
 )
 def test_options_in_all_their_spellings(prop: str, options: tuple[Option, ...]) -> None:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from turngate_core.json_text import JsonFault, JsonLimits, JsonTextError, check, parse, parse_prefix
+from turngate_core.json_text import (
+    JsonFault,
+    JsonLimits,
+    JsonTextError,
+    check,
+    dump,
+    parse,
+    parse_prefix,
+)
 
 
 def refused(text: str, limits: JsonLimits | None = None) -> tuple[JsonFault, int, str]:
@@ -43,10 +51,16 @@ def test_pairs_at_the_edges_are_characters(pair: str) -> None:
         ("\\ud800\\udc00\\ud800", 13),
         ("\\ud800\\udc00\\n\\udfff", 15),
         ("\\ud7ff\\udfff", 7),
+        ("\\udbff\\udfff\\ud800", 13),
     ],
 )
 def test_the_first_half_that_stands_alone_is_the_place(string: str, offset: int) -> None:
     assert refused(f'"{string}"')[:2] == (JsonFault.UNPAIRED_SURROGATE, offset)
+
+
+def test_keys_and_texts_are_written_as_they_are() -> None:
+    """Not in escapes: what a person reads in a log or an export is the text."""
+    assert dump({"é😀": ["ü\n"]}) == '{"é😀":["ü\\n"]}'
 
 
 def test_a_half_in_a_later_string_or_a_key_is_found() -> None:
