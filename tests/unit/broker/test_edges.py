@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from broker_service.domain.branches import select_branch
@@ -10,11 +12,14 @@ from broker_service.domain.events import RenderHintAdded, ToolResultAdded
 from broker_service.domain.importing import ImportSession, import_session
 from broker_service.domain.model import (
     ApprovalPolicy,
+    Message,
+    Part,
     Permission,
     PolicyRule,
     ProposedTool,
     RenderHint,
     ResultKind,
+    Role,
     RunChangeCause,
     RunState,
     SessionConfig,
@@ -27,6 +32,7 @@ from broker_service.domain.reports import Hinted, Resulted
 from broker_service.domain.starts import Verdict
 from broker_service.domain.transcript import nodes_needed
 from tests.unit.broker.conversation import (
+    ANN,
     BEN,
     DECLINED,
     VISBY,
@@ -251,3 +257,58 @@ def test_p3_the_end_of_a_log_says_where_it_came_from() -> None:
     command = ImportSession(tuple(chat.log), "t-2")
     decision = import_session(command, chat.now, principal("root"), chat.mint, chat.limits)
     assert (decision.state.session.id, decision.state.session.tenant_id) == ("s-1", "t-2")
+
+
+def test_a_run_may_share_results_of_several_others() -> None:
+    """F4, F5: three forks, and the two other questions are answered to two of them."""
+    chat = Conversation()
+    run_id = chat.start()
+    first, second, third = chat.ask(run_id, form("c-1"), form("c-2"), form("c-3"))
+    one, two, three = (
+        chat.settle(first, answer, by=by).run_id
+        for answer, by in ((VISBY, ANN), (DECLINED, BEN), (VISBY, "cleo"))
+    )
+    chat.settle(second, VISBY, run=one)
+    chat.settle(third, DECLINED, run=two)
+    assert set(nodes_needed(chat.state, [three])) == {run_id, one, two, three}
+    chat.complete(three)
+    outputs = {call: result.output_json for call, result in chat.results(three).items()}
+    assert outputs == {"c-1": VISBY, "c-2": VISBY, "c-3": DECLINED}
+
+
+def test_a_hint_stands_as_a_message_of_the_run_that_gave_it() -> None:
+    """H1: in the step of its call; the copy of a fork is the fork's."""
+    chat = Conversation()
+    run_id = chat.start()
+    chat.step(run_id, client_call("c-1"))
+    chat.report(run_id, Hinted("h-1", RenderHint("c-1", "colour", '{"n":1}')))
+    chat.park(run_id)
+    shown = chat.transcript(with_hints=True)
+    assert shown[2] == Message(
+        "h-1",
+        Role.ASSISTANT,
+        (Part(RenderHint("c-1", "colour", '{"n":1}')),),
+        run_id=run_id,
+        step=1,
+        create_time=shown[1].create_time,
+    )
+    fork = chat.settle(chat.interaction("c-1").id, '"red"').run_id
+    copy = chat.transcript(with_hints=True)[2]
+    assert copy == replace(shown[2], id=f"h-1@{fork}", run_id=fork)
+
+
+def test_a_connection_that_asks_for_nothing_takes_any_answer() -> None:
+    """B2: there is nothing to hold the answer against."""
+    chat = Conversation()
+    run_id = chat.start()
+    (question,) = chat.ask(run_id, client_call("c-1", "request_connection", "{}"))
+    assert chat.settle(question, '{"x":1}').fork_opened
+
+
+def test_an_answer_names_the_run_that_takes_it_when_it_is_given_again() -> None:
+    """F5, C5: the first outcome, whole but for that no fork was opened again."""
+    chat = Conversation()
+    (question,) = chat.ask(chat.start(), form("c-1"))
+    first = chat.settle(question, VISBY, client_ref="ref-1")
+    again = chat.settle(question, VISBY, client_ref="ref-2")
+    assert again == replace(first, fork_opened=False, acted_on_run_id=first.run_id)
