@@ -47,6 +47,7 @@ from broker_service.domain.reports import Began
 from broker_service.domain.starts import Verdict
 from tests.unit.broker.conversation import (
     ANN,
+    VISBY,
     Conversation,
     client_call,
     form,
@@ -366,3 +367,48 @@ def test_p3_a_session_has_an_id() -> None:
         replace(command, session_id=""), chat.now, principal("root"), chat.mint, chat.limits
     )
     assert kept.state.session.id == "s-1"
+
+
+def test_what_closes_with_another_question_keeps_no_third_one_open() -> None:
+    """I4: the run of the first two is cancelled; the one of another branch expires all the same."""
+    chat = waiting(ExpiryPolicy.CANCEL_RUN)
+    chat.edit("m-1", message_id="m-2")
+    other = chat.state.selected
+    chat.ask(other, form("c-2"), form("c-3"))
+    chat.edit("m-2", message_id="m-3")
+    last = chat.state.selected
+    chat.ask(last, form("c-4"))
+    chat.wait(MINUTE)
+    assert chat.open_calls() == []
+    assert {chat.run(run).state for run in ("run_1", other, last)} == {RunState.CANCELLED}
+
+
+def test_a_shared_result_is_stored_once() -> None:
+    """F3, F4: the run that shares it names the one whose event holds it."""
+    chat = Conversation()
+    first, second = chat.ask(chat.start(), form("c-1"), form("c-2"))
+    one = chat.settle(first, VISBY).run_id
+    two = chat.settle(first, VISBY, by="ben").run_id
+    chat.settle(second, VISBY)
+    shared = chat.events_of(ToolResultAdded)[-1]
+    assert (shared.run_id, shared.same_as_run_id) == (two, one)
+    assert (shared.result.output_json, shared.result.error_text) == (None, None)
+
+
+def test_a_call_that_another_fork_has_run_is_reused_whole() -> None:
+    """S1: its verdict names the call, and brings the result."""
+    chat = Conversation()
+    run_id = chat.start()
+    later = ProposedTool("c-9", after_answers=True)
+    chat.step(run_id, form("c-1"), server_call("c-9"))
+    chat.propose(run_id, later)
+    chat.park(run_id, later)
+    question = chat.interaction("c-1").id
+    one = chat.settle(question, VISBY).run_id
+    two = chat.settle(question, VISBY, by="ben").run_id
+    chat.propose(one, later)
+    chat.report(one, tool_result("c-9", "42"))
+    (verdict,) = chat.verdicts(two, later)
+    assert (verdict.call_id, verdict.verdict) == ("c-9", Verdict.REUSE)
+    assert verdict.result is not None
+    assert verdict.result.output_json == "42"

@@ -6,6 +6,7 @@ The other tests look at what a rule is about. Here nothing may be missing beside
 from __future__ import annotations
 
 from broker_service.domain.approvals import Decided
+from broker_service.domain.branches import regenerate_run
 from broker_service.domain.decision import principal
 from broker_service.domain.events import (
     AnswerAdded,
@@ -504,3 +505,9 @@ def test_traces_of_a_message_are_those_of_its_runs() -> None:
     assert chat.events_of(RunCreated)[-1].run.trace_context == later
     chat.retry(fork_id)
     assert chat.events_of(RunCreated)[-1].run.trace_context == trace
+    latest = TraceContext("00-5-6-01")
+    chat.act(
+        lambda d: regenerate_run(d, chat.state.selected, keep_running=False, trace_context=latest),
+        principal(ANN),
+    )
+    assert chat.events_of(RunCreated)[-1].run.trace_context == latest

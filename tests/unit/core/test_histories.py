@@ -329,3 +329,16 @@ def test_e2_a_refusal_carries_all_that_a_caller_needs() -> None:
 def test_e2_a_reason_comes_with_its_own_codes_only() -> None:
     with pytest.raises(ValueError, match="RUN_STATE does not come with"):
         Refusal(Reason.RUN_STATE, "no", code=Code.NOT_FOUND)
+
+
+def test_x4_an_answer_that_is_synthetic_says_why() -> None:
+    expired = ResultPart("a", None, synthetic=SyntheticReason.EXPIRED)
+    (answer,) = turn_answers((user(), assistant(call("a"), expired))).values()
+    assert (answer.call_id, answer.synthetic) == ("a", SyntheticReason.EXPIRED)
+
+
+def test_g2_a_stop_lets_the_next_message_enter() -> None:
+    due = shown(STEP, form("output-available"))
+    queue = gate.submit(gate.observe(gate.Queue(), "ready", due), "next")
+    assert queue.held == ("next",)
+    assert gate.observe(queue, "ready", due, stopped=True).sent == ("next",)

@@ -145,3 +145,7 @@ def test_a_prefix_has_the_same_limits() -> None:
         parse_prefix('"aaa"', JsonLimits(max_bytes=3))
     with pytest.raises(JsonTextError, match="deeper than 1"):
         parse_prefix("[[1]] x", JsonLimits(max_depth=1))
+
+
+def test_a_text_may_begin_with_a_new_line() -> None:
+    assert refused("\nx")[2] == "expecting value at line 2 column 1"

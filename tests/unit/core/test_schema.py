@@ -73,3 +73,10 @@ def test_nothing_is_ever_fetched() -> None:
 def test_true_and_false_are_schemas() -> None:
     assert Schema("true").violations('{"a":1}') == []
     assert [v.path for v in Schema("false").violations("1")] == [""]
+
+
+@pytest.mark.parametrize("pattern", ["(?=a)b", "(a)\\\\1"])
+def test_a_pattern_that_takes_more_than_linear_time_is_refused(pattern: str) -> None:
+    """Look-around and back references: a model's text would decide how long a check takes."""
+    with pytest.raises(SchemaError, match="not a JSON Schema"):
+        Schema(f'{{"pattern":"{pattern}"}}')
