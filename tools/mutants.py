@@ -87,6 +87,8 @@ def main() -> int:
     if "--table" in sys.argv:
         print_table(patterns)
         return 0
+    # Which tests reach which function is looked up anew: mutmut itself notices new tests only.
+    Path("mutants/mutmut-stats.json").unlink(missing_ok=True)
     mutmut = Path(sys.executable).parent / "mutmut"
     run = subprocess.run(
         [mutmut, "run", "--max-children", PROCESSES, *choose(patterns)],

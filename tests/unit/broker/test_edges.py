@@ -6,12 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from broker_service.domain.branches import select_branch
+from broker_service.domain.branches import regenerate_run, select_branch
 from broker_service.domain.decision import principal
-from broker_service.domain.events import RenderHintAdded, ToolResultAdded
+from broker_service.domain.events import QueuePaused, RenderHintAdded, ToolResultAdded
 from broker_service.domain.importing import ImportSession, import_session
+from broker_service.domain.limits import Limits
 from broker_service.domain.model import (
+    ActorKind,
+    ApprovalDecision,
     ApprovalPolicy,
+    ApprovalRequest,
+    GrantScope,
     Message,
     Part,
     Permission,
@@ -22,13 +27,16 @@ from broker_service.domain.model import (
     Role,
     RunChangeCause,
     RunState,
+    Session,
     SessionConfig,
     ToolCall,
     ToolExecutor,
     ToolResult,
+    TraceContext,
 )
 from broker_service.domain.policies import policy_of_start
 from broker_service.domain.reports import Hinted, Resulted
+from broker_service.domain.sessions import CreateSession, create_session
 from broker_service.domain.starts import Verdict
 from broker_service.domain.transcript import nodes_needed
 from tests.unit.broker.conversation import (
@@ -312,3 +320,102 @@ def test_an_answer_names_the_run_that_takes_it_when_it_is_given_again() -> None:
     first = chat.settle(question, VISBY, client_ref="ref-1")
     again = chat.settle(question, VISBY, client_ref="ref-2")
     assert again == replace(first, fork_opened=False, acted_on_run_id=first.run_id)
+
+
+def test_an_approval_stands_whole_beside_its_call() -> None:
+    """T1: what was asked, and what was decided, by whom and when."""
+    chat = Conversation(ASKS)
+    run_id = chat.start()
+    chat.step(run_id, server_call("c-1", "pay"))
+    tool = ProposedTool("c-1")
+    chat.propose(run_id, tool)
+    chat.park(run_id, tool)
+    question = chat.interaction("c-1")
+    assert question.session_id == "s-1"
+    request = ApprovalRequest(question.id, "c-1", GrantScope.SESSION)
+    assert chat.transcript()[1].parts[-1] == Part(request)
+    chat.decide(question.id, by=BEN, reason="fine", scope=GrantScope.ONCE)
+    decided = ApprovalDecision(
+        interaction_id=question.id,
+        call_id="c-1",
+        approved=True,
+        reason="fine",
+        grant_scope=GrantScope.ONCE,
+        decided_by=BEN,
+        create_time=chat.now,
+    )
+    assert chat.transcript()[1].parts[-2:] == (Part(request), Part(decided))
+
+
+def test_a_result_that_is_there_is_reused_under_its_call() -> None:
+    """R3, S1."""
+    chat = Conversation()
+    run_id = chat.start()
+    chat.step(run_id, server_call("c-1"))
+    chat.propose(run_id, ProposedTool("c-1"))
+    chat.report(run_id, tool_result("c-1"))
+    (verdict,) = chat.verdicts(run_id, ProposedTool("c-1"))
+    assert (verdict.call_id, verdict.verdict) == ("c-1", Verdict.REUSE)
+
+
+def test_a_pause_after_failures_is_the_broker_s() -> None:
+    """G2: the runner that failed did not ask for it."""
+    chat = Conversation()
+    run_id = chat.start("one")
+    chat.send("two")
+    chat.send("three")
+    chat.fail(run_id)
+    chat.fail(chat.state.selected)
+    (paused,) = [entry for entry in chat.log if isinstance(entry.event, QueuePaused)]
+    assert paused.actor_kind is ActorKind.BROKER
+
+
+def test_the_end_of_a_branch_is_read_alone() -> None:
+    """At most so many nodes of it, the last ones."""
+    chat = Conversation()
+    chat.send("hi", "m-1")
+    run_id = chat.state.selected
+    assert chat.state.path_to(run_id, limit=1) == [run_id]
+    assert chat.state.path_to(run_id, limit=2) == chat.state.path_to(run_id) == ["m-1", run_id]
+
+
+def test_questions_over_the_limit_twice_in_a_row_fail_the_run_by_name() -> None:
+    """D3; the calls over the limit are told so at the time."""
+    chat = Conversation(limits=Limits(questions_a_step=1))
+    run_id = chat.start()
+    first, *_ = chat.ask(run_id, form("c-1"), form("c-2"))
+    over = chat.run(run_id).results["c-2"]
+    assert (over.kind, over.create_time) == (ResultKind.QUESTION_LIMIT, chat.now)
+    fork = chat.settle(first, VISBY).run_id
+    chat.ask(fork, form("c-3"), form("c-4"))
+    failure = chat.run(fork).failure
+    assert failure is not None
+    assert failure.message == "too many questions, twice in a row"
+
+
+def test_the_trace_of_a_new_session_is_that_of_its_first_run() -> None:
+    """A session that begins with a message starts a run at once."""
+    trace = TraceContext("00-1-2-01")
+    session = Session(id="s-9", tenant_id="t-1", owner=ANN, config=ASKS)
+    names = iter(["run_1"])
+    decision, run_id = create_session(
+        CreateSession(session, (user("m-1", "hi"),), trace),
+        1,
+        principal(ANN),
+        lambda prefix: next(names),
+        Limits(held_messages=3),
+    )
+    assert decision.state.runs[run_id].trace_context == trace
+    assert decision.limits == Limits(held_messages=3)
+
+
+def test_a_new_run_beside_one_has_the_trace_of_who_asked() -> None:
+    """C2."""
+    chat = Conversation()
+    run_id = chat.start()
+    trace = TraceContext("00-5-6-01")
+    chat.act(
+        lambda d: regenerate_run(d, run_id, keep_running=False, trace_context=trace),
+        principal(ANN),
+    )
+    assert chat.run(chat.state.selected).trace_context == trace
