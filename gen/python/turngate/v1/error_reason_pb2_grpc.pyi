@@ -6,7 +6,7 @@ The reasons of errors.
 Every error of the services is a standard gRPC status with exactly one `google.rpc.ErrorInfo` in its
 details: domain `turngate`, `reason` the name of a value below without its prefix `ERROR_REASON_`, and
 the metadata named there. Errors about fields also carry `google.rpc.BadRequest`, errors that pass by
-themselves `google.rpc.RetryInfo`. docs/errors.md shows one in full, and what to do about each.
+themselves `google.rpc.RetryInfo`. docs/errors.md shows examples, and what to do about each.
 """
 
 from collections import abc as _abc
