@@ -18,6 +18,7 @@ from broker_service.domain.model import (
     ApprovalRequest,
     GrantScope,
     Message,
+    OnBusy,
     Part,
     Permission,
     PolicyRule,
@@ -47,8 +48,10 @@ from tests.unit.broker.conversation import (
     Conversation,
     client_call,
     form,
+    said,
     server_call,
     tool_result,
+    transcript_of,
     user,
 )
 
@@ -419,3 +422,32 @@ def test_a_new_run_beside_one_has_the_trace_of_who_asked() -> None:
         principal(ANN),
     )
     assert chat.run(chat.state.selected).trace_context == trace
+
+
+def test_leaving_a_branch_that_ends_with_a_message_or_a_finished_run_stops_nothing() -> None:
+    """C2, G4: nothing is there to be interrupted."""
+    silent = Conversation(messages=(user("m-1", "hi"), said("m-2")))
+    assert silent.edit("m-1").run_id
+    chat = Conversation()
+    run_id = chat.start()
+    chat.complete(run_id)
+    chat.edit(chat.run(run_id).prompt_id, on_busy=OnBusy.INTERRUPT)
+    assert chat.run(run_id).state is RunState.COMPLETED
+
+
+def test_p3_an_imported_decision_is_shown_as_one() -> None:
+    """It is history, and grants nothing."""
+    chat = Conversation(ASKS)
+    run_id = chat.start()
+    chat.step(run_id, server_call("c-1", "pay"))
+    tool = ProposedTool("c-1")
+    chat.propose(run_id, tool)
+    chat.park(run_id, tool)
+    chat.decide(chat.interaction("c-1").id)
+    command = ImportSession(tuple(chat.log), "t-2")
+    decision = import_session(command, chat.now, principal("root"), chat.mint, chat.limits)
+    path = decision.state.path_to(decision.state.selected)
+    message = transcript_of(decision.state, decision.events, path)[1]
+    decided = message.parts[-2].content  # its result says that the run is over
+    assert isinstance(decided, ApprovalDecision)
+    assert (decided.approved, decided.imported) == (True, True)
