@@ -12,7 +12,7 @@ say = @printf '==> %s\n'
 LOCK := $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz fuzz-service golden conformance check format gen image wheel wheel-test locks clean
+.PHONY: help setup demo test fuzz fuzz-service mutants golden conformance check format gen image wheel wheel-test locks clean
 
 help: ## what you can do here
 	@echo 'Turngate. Needs Python 3.11 or newer and make; all else is set up by the targets.'
