@@ -191,7 +191,7 @@ async def invalid_answer(world: World) -> Refused:
 
 async def interaction_expired(world: World) -> Refused:
     """An answer after the deadline of the question."""
-    config = SessionConfig(agent="form", interaction_expires_after=Duration(seconds=1))
+    config = SessionConfig(agent="form", interaction_expires_after=Duration(seconds=2))
     async with talk(world.client, "", config=config) as trip:
         run_id, (form,) = await trip.start_parked()
         await trip.completed(run_id)
