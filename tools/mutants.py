@@ -53,8 +53,12 @@ def choose(patterns: Sequence[str]) -> list[str]:
     known = verdicts()
     for data in known.values():
         for mutant, code in data.exit_code_by_key.items():
-            if status_by_exit_code[code] != "killed":
-                data.exit_code_by_key[mutant] = None if wanted(mutant, patterns) else SKIPPED
+            if status_by_exit_code[code] == "killed":
+                continue
+            if wanted(mutant, patterns):
+                data.exit_code_by_key[mutant] = None
+            elif code is None:
+                data.exit_code_by_key[mutant] = SKIPPED  # others keep their verdict
         data.save()
     return [] if known else list(patterns)
 
