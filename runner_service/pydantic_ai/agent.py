@@ -127,7 +127,9 @@ class PydanticAgent(Generic[_Deps]):
             failure = failure_of(error)
             if failure is None:
                 raise
-            log.warning("a model call failed", agent=self._profile.name, exc_info=error)
+            # Without the provider's own text, which may repeat what people said.
+            kind = type(error).__name__
+            log.warning("a model call failed", agent=self._profile.name, error=kind)
             raise failure from error
 
     async def execute(self, call: GrantedCall) -> ToolOutcome:

@@ -31,6 +31,7 @@ from runner_service.agents.protocol import (
 )
 from runner_service.pairing import calls_of
 from runner_service.pydantic_ai.runs import Runs
+from runner_service.pydantic_ai.tools import METADATA_KEY
 from turngate.v1 import message_pb2, run_pb2, session_pb2
 
 _Deps = TypeVar("_Deps")
@@ -54,13 +55,13 @@ async def run_call(
     made = ToolCallPart(call.name, call.arguments, call.call_id)
     # The call stands alone in its answer: its neighbours have grants and starts of their own.
     begun = [*messages, ModelResponse(parts=[made])]
-    async with runs.open(begun, deps, call.turn) as run:
+    key = call.idempotency_key
+    async with runs.open(begun, deps, call.turn, idempotency_key=key) as run:
         node = run.next_node
         if isinstance(node, UserPromptNode):
             node = await run.next(node)
         if not isinstance(node, CallToolsNode):
             return ToolError(_DEFERS)
-        node.tool_call_metadata = {call.call_id: {"idempotency_key": call.idempotency_key}}
         if _was_asked_for(call):
             node.tool_call_results = {call.call_id: ToolApproved()}
         manager = run.ctx.deps.tool_manager
@@ -80,8 +81,8 @@ async def run_call(
 
 def idempotency_key(context: RunContext[_Deps]) -> str:
     """The key by which a tool recognises a repeated start (S1): the same for the same call."""
-    metadata = context.tool_call_metadata
-    key = metadata.get("idempotency_key") if isinstance(metadata, dict) else None
+    told = (context.metadata or {}).get(METADATA_KEY)
+    key = told.get("idempotency_key") if isinstance(told, dict) else None
     if not isinstance(key, str):
         raise LookupError("no call that a broker has granted")
     return key

@@ -42,8 +42,9 @@ class Runs(Generic[_Deps]):
         turn: Turn | None,
         *,
         instructions: str = "",
+        idempotency_key: str = "",
     ) -> AbstractAsyncContextManager[AgentRun[_Deps, object]]:
-        """A run that goes on where the messages end."""
+        """A run that goes on where the messages end; with a key it is that of a granted call."""
         toolsets = []
         if turn is not None and (tools := external_tools(turn.tools.values())):
             toolsets.append(ExternalToolset[_Deps](tools, id=SESSION_TOOLSET_ID))
@@ -56,7 +57,7 @@ class Runs(Generic[_Deps]):
             toolsets=toolsets,
             capabilities=[ReinjectSystemPrompt[_Deps]()],
             conversation_id=turn.session_id if turn is not None else None,
-            metadata={METADATA_KEY: _told(turn)} if turn is not None else None,
+            metadata={METADATA_KEY: _told(turn, idempotency_key)} if turn is not None else None,
             infer_name=False,
         )
 
@@ -72,9 +73,10 @@ class Runs(Generic[_Deps]):
             return list((run.ctx.deps.tool_manager.tools or {}).values())
 
 
-def _told(turn: Turn) -> dict[str, str | int]:
-    """What tools and hooks find in `ctx.metadata["turngate"]`."""
+def _told(turn: Turn, idempotency_key: str) -> dict[str, str | int]:
+    """What tools and hooks find in `ctx.metadata["turngate"]`; the key is there for a tool only."""
     return {
+        **({"idempotency_key": idempotency_key} if idempotency_key else {}),
         "session_id": turn.session_id,
         "run_id": turn.run_id,
         "attempt": turn.attempt,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
+import structlog
 from grpc import aio
 
 from runner_service.agents.protocol import Agent
@@ -30,6 +31,15 @@ from tests.e2e.runner.broker_side import (
 )
 from turngate.v1 import runner_pb2_grpc
 from turngate_serving.server import build_server
+
+
+@pytest.fixture(autouse=True)
+def plain_tracebacks() -> Iterator[None]:
+    """As the services write them: those with local variables take seconds here."""
+    console = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    structlog.configure(processors=[structlog.processors.add_log_level, console])
+    yield
+    structlog.reset_defaults()
 
 
 @pytest_asyncio.fixture
