@@ -24,7 +24,14 @@ class RunnerSettings(ServingSettings):
     script: TextList = setting(
         (), "A file with scripted agents; beside them there is always the agent demo."
     )
-    agent: TextList = setting((), "The agents that are served, by name; without it all of them.")
+    agent: TextList = setting(
+        (),
+        "The agents that are served: names of scripted ones, or package.module:attribute for one"
+        " in Python; without it all scripted ones.",
+    )
+    model: str = setting(
+        "", "A model as provider:name, such as openai:gpt-5: a plain assistant is served on it."
+    )
     data_dir: str = setting(
         "", "Where tools of scripted agents keep files; without it a folder for temporary files."
     )

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import asyncio
+from typing import Protocol, runtime_checkable
 
 import structlog
 from grpc import aio
 
-from runner_service.agents.protocol import Agent
-from runner_service.agents.script_loader import ScriptError
-from runner_service.agents.scripted import DEMO_SCRIPT, scripted_agents
 from runner_service.api.execute import Executions
 from runner_service.api.service import SERVICE_NAME, RunnerService
 from runner_service.config import RunnerSettings
 from runner_service.limits import AttemptLimits
+from runner_service.loading import load_agents
 from turngate.v1 import runner_pb2_grpc
-from turngate_serving.exit import StartError
 from turngate_serving.ready import say_ready
 from turngate_serving.server import ServerOptions, build_server, serve_until_signal
 
@@ -23,6 +21,13 @@ log = structlog.stdlib.get_logger(__name__)
 
 # A hook of the drain has the whole time-out; the attempts get a little less, to end by name.
 _SHARE_OF_DRAIN = 0.8
+
+
+@runtime_checkable
+class _Closing(Protocol):
+    """An agent that has something open."""
+
+    async def close(self) -> None: ...
 
 
 async def serve(settings: RunnerSettings) -> int:
@@ -41,6 +46,8 @@ async def serve(settings: RunnerSettings) -> int:
 
     async def hand_over() -> None:
         await executions.drain(settings.drain_timeout * _SHARE_OF_DRAIN)
+        closing = [agent.close() for agent in agents.values() if isinstance(agent, _Closing)]
+        await asyncio.gather(*closing, return_exceptions=True)
 
     server = await build_server(
         settings.listen,
@@ -59,26 +66,3 @@ async def serve(settings: RunnerSettings) -> int:
         grace_s=settings.drain_grace,
         on_listening=lambda address: say_ready(settings.ready_file, address),
     )
-
-
-def load_agents(settings: RunnerSettings) -> dict[str, Agent]:
-    """The agents that are to be served, by name. Raises `StartError`."""
-    agents: dict[str, Agent] = {}
-    data_dir = settings.data_path
-    try:
-        agents.update(scripted_agents(DEMO_SCRIPT, data_dir))
-        builtin = set(agents)
-        for file in settings.script:
-            found = scripted_agents(Path(file), data_dir)
-            for name in found.keys() & agents.keys() - builtin:
-                raise StartError(f"{file}: another script has an agent {name!r}, too")
-            builtin -= found.keys()
-            agents.update(found)
-    except ScriptError as error:
-        raise StartError(str(error)) from error
-    if not settings.agent:
-        return agents
-    for name in settings.agent:
-        if name not in agents:
-            raise StartError(f"no agent {name!r}; there are {', '.join(sorted(agents))}")
-    return {name: agents[name] for name in settings.agent}
