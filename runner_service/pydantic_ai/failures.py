@@ -9,6 +9,12 @@ from turngate.v1 import run_pb2
 
 _R = run_pb2
 
+_FILTERED = "the provider's content filter stopped it"
+# Providers refuse so what they would else refuse as malformed: OpenAI by a code, Anthropic only by
+# its text.
+_FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "invalid_prompt"})
+_FILTER_TEXT = "blocked by content filtering policy"
+
 # The first that fits counts. Texts are ours: a provider's own may repeat a piece of a key.
 _KNOWN: tuple[tuple[type[Exception], run_pb2.RunFailureReason.ValueType, str], ...] = (
     (
@@ -34,7 +40,7 @@ _KNOWN: tuple[tuple[type[Exception], run_pb2.RunFailureReason.ValueType, str], .
     (
         errors.ContentFilterError,
         _R.RUN_FAILURE_REASON_MODEL_CONTENT_FILTER,
-        "the provider's content filter stopped it",
+        _FILTERED,
     ),
     (
         errors.ModelNotFoundError,
@@ -89,10 +95,16 @@ def failure_of(error: BaseException) -> AgentFailure | None:
             if (failure := failure_of(one)) is not None:
                 return failure
         return None
+    if isinstance(error, errors.ModelAPIError) and _is_of_a_filter(error):
+        return AgentFailure(_R.RUN_FAILURE_REASON_MODEL_CONTENT_FILTER, _FILTERED)
     for kind, reason, message in _KNOWN:
         if isinstance(error, kind):
             return AgentFailure(reason, message, retry_after_ms=_retry_after_ms(error))
     return None
+
+
+def _is_of_a_filter(error: errors.ModelAPIError) -> bool:
+    return error.provider_error_code in _FILTER_CODES or _FILTER_TEXT in str(error.body)
 
 
 def _retry_after_ms(error: BaseException) -> int:

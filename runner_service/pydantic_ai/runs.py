@@ -20,6 +20,7 @@ from pydantic_ai.toolsets import ExternalToolset
 from pydantic_ai.toolsets.abstract import ToolsetTool
 
 from runner_service.agents.protocol import Turn
+from runner_service.pydantic_ai.thinking import lacks_thinking, without_budget
 from runner_service.pydantic_ai.tools import METADATA_KEY, external_tools
 
 _Deps = TypeVar("_Deps")
@@ -54,6 +55,7 @@ class Runs(Generic[_Deps]):
             deps=deps,
             model=self.model,
             instructions=instructions or None,
+            model_settings=without_budget if lacks_thinking(messages) else None,
             toolsets=toolsets,
             capabilities=[ReinjectSystemPrompt[_Deps]()],
             conversation_id=turn.session_id if turn is not None else None,
