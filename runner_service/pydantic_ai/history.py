@@ -86,10 +86,13 @@ def _from_a_user(turn: Turn) -> Sequence[PairedMessage]:
 def _step(paired: PairedMessage, model: ModelId, ids: _CallIds) -> Iterator[ModelMessage]:
     message = paired.message
     calls = calls_of(message)
-    shown = [ids.shown(call) for call in calls]
+    shown = ids.of(calls, provider=True)
     response = restored(message, model, shown)
     if response is None:
+        # A provider may know from its ids what it had thought, and want to see that, too.
+        shown = ids.of(calls, provider=False)
         response = ModelResponse(parts=list(_plain(message, iter(shown))))
+    ids.use(shown)
     if response.parts:
         yield response
     if calls:
@@ -162,26 +165,32 @@ def _text_of(message: message_pb2.Message) -> str:
 
 
 class _CallIds:
-    """The ids under which a provider sees calls: its own where it gave one, and each only once.
-
-    Two calls with one id are refused by providers, and a provider may give an id again.
+    """The ids under which a provider sees calls, each only once: two calls with one id are refused,
+    and a provider may give an id again.
     """
 
     def __init__(self) -> None:
         self._used: set[str] = set()
 
-    def shown(self, call: message_pb2.ToolCall) -> str:
-        found = next(
-            call_id
-            for call_id in _names_of(call)
-            if _CALL_ID.fullmatch(call_id) and call_id not in self._used
-        )
-        self._used.add(found)
+    def of(self, calls: Sequence[message_pb2.ToolCall], *, provider: bool) -> list[str]:
+        """Ids for the calls of a message: the provider's own where it gave one, or ours."""
+        found: list[str] = []
+        for call in calls:
+            names = _names_of(call, provider=provider)
+            taken = self._used.union(found)
+            found.append(
+                next(name for name in names if _CALL_ID.fullmatch(name) and name not in taken)
+            )
         return found
 
+    def use(self, ids: Sequence[str]) -> None:
+        """These stand in the history now."""
+        self._used.update(ids)
 
-def _names_of(call: message_pb2.ToolCall) -> Iterator[str]:
-    yield call.provider_call_id
+
+def _names_of(call: message_pb2.ToolCall, *, provider: bool) -> Iterator[str]:
+    if provider:
+        yield call.provider_call_id
     yield call.call_id
     for number in itertools.count():
         text = f"{number}:{call.call_id}"
