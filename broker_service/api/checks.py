@@ -43,7 +43,22 @@ def size(field: str, limit: str, text: str, maximum: int) -> str:
     """At most `maximum` bytes of UTF-8. Refuses with LIMIT_EXCEEDED (E3)."""
     actual = len(text.encode())
     if actual > maximum:
-        raise over(field, limit, maximum, actual)
+        raise over(field, limit, maximum, actual, "bytes")
+    return text
+
+
+def characters(field: str, limit: str, text: str, maximum: int) -> str:
+    """At most `maximum` Unicode code points. Refuses with LIMIT_EXCEEDED (E3)."""
+    if len(text) > maximum:
+        raise over(field, limit, maximum, len(text), "characters")
+    return text
+
+
+def characters(field: str, limit: str, text: str, maximum: int) -> str:
+    """At most `maximum` characters, as names and titles are counted. Refuses with LIMIT_EXCEEDED
+    (E3)."""
+    if len(text) > maximum:
+        raise over(field, limit, maximum, len(text))
     return text
 
 
@@ -84,17 +99,19 @@ def known_enums(field: str, message: Message) -> None:
 
 
 def count(field: str, limit: str, items: Iterable[object], maximum: int) -> None:
+    """At most so many. Refuses with LIMIT_EXCEEDED (E3)."""
     actual = sum(1 for _ in items)
     if actual > maximum:
-        raise over(field, limit, maximum, actual)
+        raise over(field, limit, maximum, actual, "entries")
 
 
-def over(field: str, limit: str, maximum: int, actual: int) -> Refusal:
+def over(field: str, limit: str, maximum: int, actual: int, unit: str) -> Refusal:
+    """The refusal of a field that is over a limit."""
     return Refusal(
         Reason.LIMIT_EXCEEDED,
-        f"{field}: {actual} is over the limit {limit} of {maximum}",
+        f"{field}: {actual} {unit}, at most {maximum} are accepted",
         {"limit": limit, "maximum": str(maximum), "actual": str(actual), "field": field},
-        [(field, f"at most {maximum}")],
+        [(field, f"at most {maximum} {unit}")],
     )
 
 
@@ -104,7 +121,8 @@ def json_text(field: str, text: str, limits: PublishedLimits) -> str:
         check(text, JsonLimits(limits.json_bytes, limits.json_depth))
     except JsonTextError as error:
         if error.fault is JsonFault.TOO_LARGE:
-            raise over(field, "json_bytes", limits.json_bytes, len(text.encode())) from error
+            actual = len(text.encode())
+            raise over(field, "json_bytes", limits.json_bytes, actual, "bytes") from error
         raise Refusal(
             Reason.INVALID_JSON,
             f"{field}: {error}",
@@ -128,15 +146,17 @@ def json_object(field: str, text: str, limits: PublishedLimits) -> str:
 
 
 def json_of_value(field: str, value: Value, limits: PublishedLimits) -> str:
-    """The JSON text of a hand-typed value; numbers that a double may have changed are refused."""
+    """The JSON text of a hand-typed value; numbers that a double may have changed are refused.
+
+    How deep it may be is judged by its text, as everywhere: what protobuf parses is 100 levels of
+    messages deep at most.
+    """
     parts: list[str] = []
-    _write_value(field, value, parts, limits.json_depth)
+    _write_value(field, value, parts)
     return json_text(field, "".join(parts), limits)
 
 
-def _write_value(field: str, value: Value, parts: list[str], depth: int) -> None:
-    if depth < 0:
-        raise invalid_field(field, "is nested too deep")
+def _write_value(field: str, value: Value, parts: list[str]) -> None:
     match value.WhichOneof("kind"):
         case "null_value":
             parts.append("null")
@@ -150,14 +170,14 @@ def _write_value(field: str, value: Value, parts: list[str], depth: int) -> None
             parts.append("[")
             for index, item in enumerate(value.list_value.values):
                 parts.append("," if index else "")
-                _write_value(f"{field}[{index}]", item, parts, depth - 1)
+                _write_value(f"{field}[{index}]", item, parts)
             parts.append("]")
         case "struct_value":
             parts.append("{")
             for index, key in enumerate(value.struct_value.fields):
                 parts.append(("," if index else "") + _string(key) + ":")
                 item = value.struct_value.fields[key]
-                _write_value(f"{field}.{key}", item, parts, depth - 1)
+                _write_value(f"{field}.{key}", item, parts)
             parts.append("}")
         case _:
             raise invalid_field(field, "is an empty value")

@@ -28,6 +28,7 @@ from broker_service.domain.model import (
 from broker_service.domain.sessions import CreateSession
 from broker_service.domain.settlement import SettleToolCall
 from broker_service.encoding import from_proto
+from broker_service.export import IMPORT_BYTES
 from broker_service.sessions import mint
 from turngate.v1 import broker_pb2, message_pb2
 from turngate_core.errors import Reason, Refusal, invalid_field
@@ -41,8 +42,28 @@ MAX_RULES = 200
 MAX_LABELS = 32
 MAX_PARTICIPANTS = 100
 MAX_NAME = 128
+MAX_TITLE = 256
+MAX_TITLE = 256
 MAX_SHORT_TEXT = 4 * 1024
 MAX_LINK = 2 * 1024
+
+FIXED_LIMITS = {
+    "parts": (MAX_PARTS, "parts"),
+    "first_messages": (MAX_FIRST_MESSAGES, "messages"),
+    "client_tools": (MAX_CLIENT_TOOLS, "tools"),
+    "rules": (MAX_RULES, "rules"),
+    "labels": (MAX_LABELS, "labels"),
+    "participants": (MAX_PARTICIPANTS, "principals"),
+    "name": (MAX_NAME, "characters"),
+    "title": (MAX_TITLE, "characters"),
+    "short_text": (MAX_SHORT_TEXT, "bytes"),
+    "link": (MAX_LINK, "bytes"),
+    "schema_bytes": (MAX_SCHEMA_BYTES, "bytes"),
+    "import_bytes": (IMPORT_BYTES, "bytes"),
+}
+"""Limits that are no settings, with their units: published beside those that are (E3)."""
+MAX_CONFIG_BYTES = 900 * 1024
+"""What is told with a session has to fit into one message, which is 1 MiB or so at most."""
 
 
 def create_session(
@@ -56,7 +77,14 @@ def create_session(
     if request.session_id:
         session_id = checks.identifier("session_id", request.session_id)
     checks.count("participants", "participants", request.participants, MAX_PARTICIPANTS)
-    checks.size("owner", "name", request.owner, MAX_NAME)
+    for index, participant in enumerate(request.participants):
+        checks.characters(f"participants[{index}]", "name", participant, MAX_NAME)
+    for index, participant in enumerate(request.participants):
+        checks.characters(f"participants[{index}]", "name", participant, MAX_NAME)
+    checks.characters("owner", "name", request.owner, MAX_NAME)
+    config_bytes = request.config.ByteSize()
+    if config_bytes > MAX_CONFIG_BYTES:
+        raise checks.over("config", "config_bytes", MAX_CONFIG_BYTES, config_bytes, "bytes")
     checks.known_enums("config", request.config)
     config = from_proto(SessionConfig, request.config)
     _check_config(config, limits)
@@ -115,33 +143,46 @@ def content(
     if text:
         given = (Part(TextPart(text)),)
     checks.count(f"{place}parts", "parts", given, MAX_PARTS)
-    total = 0
     for index, part in enumerate(given):
-        total += _check_part(f"{place}parts[{index}]" if not text else f"{place}text", part, limits)
-    if total > limits.message_bytes:
-        raise checks.over(f"{place}parts", "message_bytes", limits.message_bytes, total)
+        _check_part(f"{place}text" if text else f"{place}parts[{index}]", part, limits)
+    _check_whole(f"{place}text" if text else f"{place}parts", given, limits)
     return given
 
 
-def _check_part(place: str, part: Part, limits: PublishedLimits) -> int:
+def _check_part(place: str, part: Part, limits: PublishedLimits) -> None:
     match part.content:
-        case TextPart(text):
-            checks.size(place, "text_bytes", text, limits.text_bytes)
-            return len(text.encode())
-        case FilePart():
-            checks.required(f"{place}.file.uri", part.content.uri)
-            checks.size(f"{place}.file.uri", "link", part.content.uri, MAX_LINK)
-            checks.size(f"{place}.file.name", "name", part.content.name, MAX_NAME)
-            checks.size(f"{place}.file.media_type", "name", part.content.media_type, MAX_NAME)
-            if not 0 <= part.content.size_bytes < 2**53:
+        case TextPart():
+            pass  # of the texts counts what they come to
+        case FilePart(uri, media_type, name, size_bytes):
+            checks.required(f"{place}.file.uri", uri)
+            checks.size(f"{place}.file.uri", "link", uri, MAX_LINK)
+            checks.characters(f"{place}.file.name", "name", name, MAX_NAME)
+            checks.characters(f"{place}.file.media_type", "name", media_type, MAX_NAME)
+            if not 0 <= size_bytes < 2**53:
                 raise invalid_field(f"{place}.file.size_bytes", "has to be from 0 to below 2^53")
-            return len(part.content.uri)
         case DataPart(kind, json):
-            checks.size(f"{place}.data.kind", "name", kind, MAX_NAME)
+            checks.characters(f"{place}.data.kind", "name", kind, MAX_NAME)
             checks.json_text(f"{place}.data.json", json, limits)
-            return len(json.encode())
         case _:
             raise invalid_field(place, "clients send text, files and data only")
+
+
+def _check_whole(place: str, parts: tuple[Part, ...], limits: PublishedLimits) -> None:
+    """The text of a message, and all that it holds, in bytes."""
+    text_bytes = total = 0
+    for part in parts:
+        match part.content:
+            case TextPart(text):
+                text_bytes += len(text.encode())
+            case FilePart(uri, media_type, name):
+                total += sum(len(held.encode()) for held in (uri, media_type, name))
+            case DataPart(kind, json):
+                total += len(kind.encode()) + len(json.encode())
+    total += text_bytes
+    if text_bytes > limits.text_bytes:
+        raise checks.over(place, "text_bytes", limits.text_bytes, text_bytes, "bytes")
+    if total > limits.message_bytes:
+        raise checks.over(place, "message_bytes", limits.message_bytes, total, "bytes")
 
 
 def _first_messages(
@@ -174,14 +215,14 @@ def _first_messages(
 
 
 def _check_config(config: SessionConfig, limits: PublishedLimits) -> None:
-    checks.size("config.agent", "name", config.agent, MAX_NAME)
-    checks.size("config.title", "title", config.title, 2 * MAX_NAME)
+    checks.characters("config.agent", "name", config.agent, MAX_NAME)
+    checks.characters("config.title", "title", config.title, MAX_TITLE)
     checks.size("config.interaction_link", "link", config.interaction_link, MAX_LINK)
     checks.count("config.labels", "labels", config.labels, MAX_LABELS)
     for key, value in config.labels.items():
         checks.required("config.labels", key)
-        checks.size(f"config.labels[{key}]", "name", key, MAX_NAME)
-        checks.size(f"config.labels[{key}]", "name", value, MAX_NAME)
+        checks.characters(f"config.labels[{key}]", "name", key, MAX_NAME)
+        checks.characters(f"config.labels[{key}]", "name", value, MAX_NAME)
     checks.count("config.client_tools", "client_tools", config.client_tools, MAX_CLIENT_TOOLS)
     names: set[str] = set()
     for index, tool in enumerate(config.client_tools):
@@ -192,7 +233,7 @@ def _check_config(config: SessionConfig, limits: PublishedLimits) -> None:
     for index, rule in enumerate(rules):
         place = f"config.approval_policy.rules[{index}].pattern"
         checks.required(place, rule.pattern)
-        checks.size(place, "name", rule.pattern, MAX_NAME)
+        checks.characters(place, "name", rule.pattern, MAX_NAME)
     for name in ("retention", "interaction_expires_after", "unclaimed_after"):
         duration = getattr(config, name)
         if duration is not None and duration <= 0:
@@ -201,14 +242,14 @@ def _check_config(config: SessionConfig, limits: PublishedLimits) -> None:
 
 def _check_tool(place: str, tool: ClientTool, names: set[str], limits: PublishedLimits) -> None:
     checks.required(f"{place}.name", tool.name)
-    checks.size(f"{place}.name", "name", tool.name, MAX_NAME)
+    checks.characters(f"{place}.name", "name", tool.name, MAX_NAME)
     if tool.name in names:
         raise invalid_field(f"{place}.name", "stands twice")
     if tool.name in BUILT_IN_KINDS:
         raise invalid_field(f"{place}.name", "is the name of a built-in client tool")
     names.add(tool.name)
     checks.size(f"{place}.description", "short_text", tool.description, MAX_SHORT_TEXT)
-    checks.size(f"{place}.kind", "name", tool.kind, MAX_NAME)
+    checks.characters(f"{place}.kind", "name", tool.kind, MAX_NAME)
     checks.json_object(f"{place}.params_json", tool.params_json, limits)
     for name in ("input_schema_json", "output_schema_json"):
         schema: str = getattr(tool, name)
@@ -247,7 +288,7 @@ def settle_tool_call(
         output_json=output,
         error_text=error_text,
         tool_name=request.tool_name,
-        client_ref=checks.size("client_ref", "name", request.client_ref, MAX_NAME),
+        client_ref=checks.characters("client_ref", "name", request.client_ref, MAX_NAME),
     )
 
 
@@ -259,7 +300,7 @@ def decide_approval(request: broker_pb2.DecideApprovalRequest) -> DecideApproval
         approve=request.decision == broker_pb2.DECISION_APPROVE,
         reason=checks.size("reason", "short_text", request.reason, MAX_SHORT_TEXT),
         grant_scope=checks.enum_value("grant_scope", GrantScope, request.grant_scope),
-        client_ref=checks.size("client_ref", "name", request.client_ref, MAX_NAME),
+        client_ref=checks.characters("client_ref", "name", request.client_ref, MAX_NAME),
     )
 
 

@@ -87,7 +87,7 @@ async def _gather(
     async for request in requests:
         data += request.data
         if len(data) > export.IMPORT_BYTES:
-            raise checks.over("data", "import_bytes", export.IMPORT_BYTES, len(data))
+            raise checks.over("data", "import_bytes", export.IMPORT_BYTES, len(data), "bytes")
         if first is None:
             first = request
             first.ClearField("data")

@@ -207,9 +207,9 @@ type CreateSessionRequest struct {
 	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	// Agent, tools, policy and so on. Everything has a default.
 	Config *SessionConfig `protobuf:"bytes,2,opt,name=config,proto3" json:"config,omitempty"`
-	// The owner; empty: the caller. Another one needs a scope of its own (rule P1).
+	// The owner; empty: the caller. Another one needs a scope of its own (rule P1). At most 128 characters.
 	Owner string `protobuf:"bytes,3,opt,name=owner,proto3" json:"owner,omitempty"`
-	// Other principals that may take part. At most 100.
+	// Other principals that may take part. At most 100, each of at most 128 characters.
 	Participants []string `protobuf:"bytes,4,rep,name=participants,proto3" json:"participants,omitempty"`
 	// First messages: at most one system message, then user and assistant texts. At most 100. Ids are
 	// optional.
@@ -895,7 +895,7 @@ type SendMessageRequest struct {
 	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	// The text: short for one text part. Exactly one of `text` and `parts`.
 	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
-	// The content: text, files and data only (rule T1).
+	// The content: text, files and data only (rule T1). At most 100 parts.
 	Parts []*Part `protobuf:"bytes,3,rep,name=parts,proto3" json:"parts,omitempty"`
 	// The client's own id for the message: 1 to 128 characters of `A-Z a-z 0-9 _ . : -`; empty: one is minted.
 	MessageId string `protobuf:"bytes,4,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
@@ -1208,7 +1208,7 @@ type UpdateHeldMessageRequest struct {
 	MessageId string `protobuf:"bytes,2,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
 	// The new text: short for one text part. Exactly one of `text` and `parts`.
 	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
-	// The new content: text, files and data only.
+	// The new content: text, files and data only. At most 100 parts.
 	Parts []*Part `protobuf:"bytes,4,rep,name=parts,proto3" json:"parts,omitempty"`
 	// See the conventions.
 	RequestId     string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`

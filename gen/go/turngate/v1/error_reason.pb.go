@@ -42,7 +42,7 @@ const (
 	// (Unicode code points from 0), `line`, `column` (from 1).
 	ErrorReason_ERROR_REASON_INVALID_JSON ErrorReason = 3
 	// INVALID_ARGUMENT or RESOURCE_EXHAUSTED. Over a published limit (rule E3). Metadata: `limit` (its name),
-	// `maximum`, `actual`.
+	// `maximum`, `actual`, and `field` where it is the limit of one.
 	ErrorReason_ERROR_REASON_LIMIT_EXCEEDED ErrorReason = 4
 	// ALREADY_EXISTS. The request id was used for another request (rule E1). Metadata: `request_id`.
 	ErrorReason_ERROR_REASON_REQUEST_ID_REUSED ErrorReason = 5

@@ -1202,9 +1202,9 @@ type FilePart struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Where it is. At most 2 KiB.
 	Uri string `protobuf:"bytes,1,opt,name=uri,proto3" json:"uri,omitempty"`
-	// Its media type, such as `image/png`.
+	// Its media type, such as `image/png`. At most 128 characters.
 	MediaType string `protobuf:"bytes,2,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
-	// A name to show.
+	// A name to show. At most 128 characters.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	// Its size in bytes; 0 if unknown. Below 2^53.
 	SizeBytes     int64 `protobuf:"varint,4,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
@@ -1273,7 +1273,7 @@ func (x *FilePart) GetSizeBytes() int64 {
 // Data of the application's own: passed on, never interpreted.
 type DataPart struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The application's name for this kind of data.
+	// The application's name for this kind of data. From clients at most 128 characters.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Exact JSON text. At most 256 KiB, 64 levels deep.
 	Json          string `protobuf:"bytes,2,opt,name=json,proto3" json:"json,omitempty"`

@@ -507,9 +507,9 @@ type ClientTool struct {
 	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
 	// The JSON Schema of its arguments: an object, exact JSON text, at most 64 KiB. Empty: any object.
 	InputSchemaJson string `protobuf:"bytes,3,opt,name=input_schema_json,json=inputSchemaJson,proto3" json:"input_schema_json,omitempty"`
-	// The kind of the render hint of its calls; empty: the tool's name.
+	// The kind of the render hint of its calls, at most 128 characters; empty: the tool's name.
 	Kind string `protobuf:"bytes,4,opt,name=kind,proto3" json:"kind,omitempty"`
-	// Parameters of the render hint: exact text of a JSON object. Empty: `{}`.
+	// Parameters of the render hint: exact text of a JSON object, at most 256 KiB, 64 levels deep. Empty: `{}`.
 	ParamsJson string `protobuf:"bytes,5,opt,name=params_json,json=paramsJson,proto3" json:"params_json,omitempty"`
 	// The JSON Schema that outputs have to fit, exact JSON text, at most 64 KiB. Empty: any JSON.
 	OutputSchemaJson string `protobuf:"bytes,6,opt,name=output_schema_json,json=outputSchemaJson,proto3" json:"output_schema_json,omitempty"`
@@ -625,10 +625,11 @@ func (x *ClientTool) GetGrantScope() GrantScope {
 	return GrantScope_GRANT_SCOPE_UNSPECIFIED
 }
 
-// What a session was created with. Runs keep what they were started with (rule R7).
+// What a session was created with. Runs keep what they were started with (rule R7). At most 900 KiB in all.
 type SessionConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The agent that replies, one of those that a runner describes. Empty: the broker's default agent.
+	// The agent that replies, one of those that a runner describes; at most 128 characters. Empty: the broker's
+	// default agent.
 	Agent string `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
 	// Tools that clients can fulfil, beside the built-in ones. At most 100.
 	ClientTools []*ClientTool `protobuf:"bytes,2,rep,name=client_tools,json=clientTools,proto3" json:"client_tools,omitempty"`

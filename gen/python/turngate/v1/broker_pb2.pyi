@@ -130,7 +130,7 @@ class CreateSessionRequest(_message.Message):
     session_id: _builtins.str
     """The id, if the client wants to choose it: 1 to 128 characters of `A-Z a-z 0-9 _ . : -`."""
     owner: _builtins.str
-    """The owner; empty: the caller. Another one needs a scope of its own (rule P1)."""
+    """The owner; empty: the caller. Another one needs a scope of its own (rule P1). At most 128 characters."""
     request_id: _builtins.str
     """See the conventions; scoped to the tenant."""
     @_builtins.property
@@ -139,7 +139,7 @@ class CreateSessionRequest(_message.Message):
 
     @_builtins.property
     def participants(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Other principals that may take part. At most 100."""
+        """Other principals that may take part. At most 100, each of at most 128 characters."""
 
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[_message_pb2.Message]:
@@ -509,7 +509,7 @@ class SendMessageRequest(_message.Message):
     """See the conventions."""
     @_builtins.property
     def parts(self) -> _containers.RepeatedCompositeFieldContainer[_message_pb2.Part]:
-        """The content: text, files and data only (rule T1)."""
+        """The content: text, files and data only (rule T1). At most 100 parts."""
 
     def __init__(
         self,
@@ -649,7 +649,7 @@ class UpdateHeldMessageRequest(_message.Message):
     """See the conventions."""
     @_builtins.property
     def parts(self) -> _containers.RepeatedCompositeFieldContainer[_message_pb2.Part]:
-        """The new content: text, files and data only."""
+        """The new content: text, files and data only. At most 100 parts."""
 
     def __init__(
         self,

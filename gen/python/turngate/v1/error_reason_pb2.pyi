@@ -40,7 +40,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     ERROR_REASON_LIMIT_EXCEEDED: _ErrorReason.ValueType  # 4
     """INVALID_ARGUMENT or RESOURCE_EXHAUSTED. Over a published limit (rule E3). Metadata: `limit` (its name),
-    `maximum`, `actual`.
+    `maximum`, `actual`, and `field` where it is the limit of one.
     """
     ERROR_REASON_REQUEST_ID_REUSED: _ErrorReason.ValueType  # 5
     """ALREADY_EXISTS. The request id was used for another request (rule E1). Metadata: `request_id`."""
@@ -178,7 +178,7 @@ ERROR_REASON_INVALID_JSON: ErrorReason.ValueType  # 3
 """
 ERROR_REASON_LIMIT_EXCEEDED: ErrorReason.ValueType  # 4
 """INVALID_ARGUMENT or RESOURCE_EXHAUSTED. Over a published limit (rule E3). Metadata: `limit` (its name),
-`maximum`, `actual`.
+`maximum`, `actual`, and `field` where it is the limit of one.
 """
 ERROR_REASON_REQUEST_ID_REUSED: ErrorReason.ValueType  # 5
 """ALREADY_EXISTS. The request id was used for another request (rule E1). Metadata: `request_id`."""

@@ -591,9 +591,9 @@ class FilePart(_message.Message):
     uri: _builtins.str
     """Where it is. At most 2 KiB."""
     media_type: _builtins.str
-    """Its media type, such as `image/png`."""
+    """Its media type, such as `image/png`. At most 128 characters."""
     name: _builtins.str
-    """A name to show."""
+    """A name to show. At most 128 characters."""
     size_bytes: _builtins.int
     """Its size in bytes; 0 if unknown. Below 2^53."""
     def __init__(
@@ -621,7 +621,7 @@ class DataPart(_message.Message):
     KIND_FIELD_NUMBER: _builtins.int
     JSON_FIELD_NUMBER: _builtins.int
     kind: _builtins.str
-    """The application's name for this kind of data."""
+    """The application's name for this kind of data. From clients at most 128 characters."""
     json: _builtins.str
     """Exact JSON text. At most 256 KiB, 64 levels deep."""
     def __init__(

@@ -288,9 +288,9 @@ class ClientTool(_message.Message):
     input_schema_json: _builtins.str
     """The JSON Schema of its arguments: an object, exact JSON text, at most 64 KiB. Empty: any object."""
     kind: _builtins.str
-    """The kind of the render hint of its calls; empty: the tool's name."""
+    """The kind of the render hint of its calls, at most 128 characters; empty: the tool's name."""
     params_json: _builtins.str
-    """Parameters of the render hint: exact text of a JSON object. Empty: `{}`."""
+    """Parameters of the render hint: exact text of a JSON object, at most 256 KiB, 64 levels deep. Empty: `{}`."""
     output_schema_json: _builtins.str
     """The JSON Schema that outputs have to fit, exact JSON text, at most 64 KiB. Empty: any JSON."""
     on_expiry: _interaction_pb2.ExpiryPolicy.ValueType
@@ -327,7 +327,7 @@ Global___ClientTool: _TypeAlias = ClientTool  # noqa: Y015
 
 @_typing.final
 class SessionConfig(_message.Message):
-    """What a session was created with. Runs keep what they were started with (rule R7)."""
+    """What a session was created with. Runs keep what they were started with (rule R7). At most 900 KiB in all."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -365,7 +365,9 @@ class SessionConfig(_message.Message):
     TITLE_FIELD_NUMBER: _builtins.int
     EXPIRE_WHILE_OPEN_FIELD_NUMBER: _builtins.int
     agent: _builtins.str
-    """The agent that replies, one of those that a runner describes. Empty: the broker's default agent."""
+    """The agent that replies, one of those that a runner describes; at most 128 characters. Empty: the broker's
+    default agent.
+    """
     on_busy: Global___OnBusy.ValueType
     """What a message does while the branch is busy."""
     on_expiry: _interaction_pb2.ExpiryPolicy.ValueType

@@ -55,14 +55,14 @@ export declare type CreateSessionRequest = Message<"turngate.v1.CreateSessionReq
   config?: SessionConfig | undefined;
 
   /**
-   * The owner; empty: the caller. Another one needs a scope of its own (rule P1).
+   * The owner; empty: the caller. Another one needs a scope of its own (rule P1). At most 128 characters.
    *
    * @generated from field: string owner = 3;
    */
   owner: string;
 
   /**
-   * Other principals that may take part. At most 100.
+   * Other principals that may take part. At most 100, each of at most 128 characters.
    *
    * @generated from field: repeated string participants = 4;
    */
@@ -402,7 +402,7 @@ export declare type SendMessageRequest = Message<"turngate.v1.SendMessageRequest
   text: string;
 
   /**
-   * The content: text, files and data only (rule T1).
+   * The content: text, files and data only (rule T1). At most 100 parts.
    *
    * @generated from field: repeated turngate.v1.Part parts = 3;
    */
@@ -588,7 +588,7 @@ export declare type UpdateHeldMessageRequest = Message<"turngate.v1.UpdateHeldMe
   text: string;
 
   /**
-   * The new content: text, files and data only.
+   * The new content: text, files and data only. At most 100 parts.
    *
    * @generated from field: repeated turngate.v1.Part parts = 4;
    */

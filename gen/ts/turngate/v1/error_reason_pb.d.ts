@@ -53,7 +53,7 @@ export enum ErrorReason {
 
   /**
    * INVALID_ARGUMENT or RESOURCE_EXHAUSTED. Over a published limit (rule E3). Metadata: `limit` (its name),
-   * `maximum`, `actual`.
+   * `maximum`, `actual`, and `field` where it is the limit of one.
    *
    * @generated from enum value: ERROR_REASON_LIMIT_EXCEEDED = 4;
    */

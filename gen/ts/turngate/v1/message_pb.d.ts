@@ -532,14 +532,14 @@ export declare type FilePart = Message$1<"turngate.v1.FilePart"> & {
   uri: string;
 
   /**
-   * Its media type, such as `image/png`.
+   * Its media type, such as `image/png`. At most 128 characters.
    *
    * @generated from field: string media_type = 2;
    */
   mediaType: string;
 
   /**
-   * A name to show.
+   * A name to show. At most 128 characters.
    *
    * @generated from field: string name = 3;
    */
@@ -566,7 +566,7 @@ export declare const FilePartSchema: GenMessage<FilePart>;
  */
 export declare type DataPart = Message$1<"turngate.v1.DataPart"> & {
   /**
-   * The application's name for this kind of data.
+   * The application's name for this kind of data. From clients at most 128 characters.
    *
    * @generated from field: string kind = 1;
    */

@@ -133,14 +133,14 @@ export declare type ClientTool = Message<"turngate.v1.ClientTool"> & {
   inputSchemaJson: string;
 
   /**
-   * The kind of the render hint of its calls; empty: the tool's name.
+   * The kind of the render hint of its calls, at most 128 characters; empty: the tool's name.
    *
    * @generated from field: string kind = 4;
    */
   kind: string;
 
   /**
-   * Parameters of the render hint: exact text of a JSON object. Empty: `{}`.
+   * Parameters of the render hint: exact text of a JSON object, at most 256 KiB, 64 levels deep. Empty: `{}`.
    *
    * @generated from field: string params_json = 5;
    */
@@ -189,13 +189,14 @@ export declare type ClientTool = Message<"turngate.v1.ClientTool"> & {
 export declare const ClientToolSchema: GenMessage<ClientTool>;
 
 /**
- * What a session was created with. Runs keep what they were started with (rule R7).
+ * What a session was created with. Runs keep what they were started with (rule R7). At most 900 KiB in all.
  *
  * @generated from message turngate.v1.SessionConfig
  */
 export declare type SessionConfig = Message<"turngate.v1.SessionConfig"> & {
   /**
-   * The agent that replies, one of those that a runner describes. Empty: the broker's default agent.
+   * The agent that replies, one of those that a runner describes; at most 128 characters. Empty: the broker's
+   * default agent.
    *
    * @generated from field: string agent = 1;
    */

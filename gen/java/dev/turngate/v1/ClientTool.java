@@ -203,7 +203,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object kind_ = "";
   /**
    * <pre>
-   * The kind of the render hint of its calls; empty: the tool's name.
+   * The kind of the render hint of its calls, at most 128 characters; empty: the tool's name.
    * </pre>
    *
    * <code>string kind = 4;</code>
@@ -224,7 +224,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The kind of the render hint of its calls; empty: the tool's name.
+   * The kind of the render hint of its calls, at most 128 characters; empty: the tool's name.
    * </pre>
    *
    * <code>string kind = 4;</code>
@@ -250,7 +250,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object paramsJson_ = "";
   /**
    * <pre>
-   * Parameters of the render hint: exact text of a JSON object. Empty: `{}`.
+   * Parameters of the render hint: exact text of a JSON object, at most 256 KiB, 64 levels deep. Empty: `{}`.
    * </pre>
    *
    * <code>string params_json = 5;</code>
@@ -271,7 +271,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Parameters of the render hint: exact text of a JSON object. Empty: `{}`.
+   * Parameters of the render hint: exact text of a JSON object, at most 256 KiB, 64 levels deep. Empty: `{}`.
    * </pre>
    *
    * <code>string params_json = 5;</code>
@@ -1263,7 +1263,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object kind_ = "";
     /**
      * <pre>
-     * The kind of the render hint of its calls; empty: the tool's name.
+     * The kind of the render hint of its calls, at most 128 characters; empty: the tool's name.
      * </pre>
      *
      * <code>string kind = 4;</code>
@@ -1283,7 +1283,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The kind of the render hint of its calls; empty: the tool's name.
+     * The kind of the render hint of its calls, at most 128 characters; empty: the tool's name.
      * </pre>
      *
      * <code>string kind = 4;</code>
@@ -1304,7 +1304,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The kind of the render hint of its calls; empty: the tool's name.
+     * The kind of the render hint of its calls, at most 128 characters; empty: the tool's name.
      * </pre>
      *
      * <code>string kind = 4;</code>
@@ -1321,7 +1321,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The kind of the render hint of its calls; empty: the tool's name.
+     * The kind of the render hint of its calls, at most 128 characters; empty: the tool's name.
      * </pre>
      *
      * <code>string kind = 4;</code>
@@ -1335,7 +1335,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The kind of the render hint of its calls; empty: the tool's name.
+     * The kind of the render hint of its calls, at most 128 characters; empty: the tool's name.
      * </pre>
      *
      * <code>string kind = 4;</code>
@@ -1355,7 +1355,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object paramsJson_ = "";
     /**
      * <pre>
-     * Parameters of the render hint: exact text of a JSON object. Empty: `{}`.
+     * Parameters of the render hint: exact text of a JSON object, at most 256 KiB, 64 levels deep. Empty: `{}`.
      * </pre>
      *
      * <code>string params_json = 5;</code>
@@ -1375,7 +1375,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Parameters of the render hint: exact text of a JSON object. Empty: `{}`.
+     * Parameters of the render hint: exact text of a JSON object, at most 256 KiB, 64 levels deep. Empty: `{}`.
      * </pre>
      *
      * <code>string params_json = 5;</code>
@@ -1396,7 +1396,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Parameters of the render hint: exact text of a JSON object. Empty: `{}`.
+     * Parameters of the render hint: exact text of a JSON object, at most 256 KiB, 64 levels deep. Empty: `{}`.
      * </pre>
      *
      * <code>string params_json = 5;</code>
@@ -1413,7 +1413,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Parameters of the render hint: exact text of a JSON object. Empty: `{}`.
+     * Parameters of the render hint: exact text of a JSON object, at most 256 KiB, 64 levels deep. Empty: `{}`.
      * </pre>
      *
      * <code>string params_json = 5;</code>
@@ -1427,7 +1427,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Parameters of the render hint: exact text of a JSON object. Empty: `{}`.
+     * Parameters of the render hint: exact text of a JSON object, at most 256 KiB, 64 levels deep. Empty: `{}`.
      * </pre>
      *
      * <code>string params_json = 5;</code>

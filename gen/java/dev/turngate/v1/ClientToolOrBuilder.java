@@ -72,7 +72,7 @@ public interface ClientToolOrBuilder extends
 
   /**
    * <pre>
-   * The kind of the render hint of its calls; empty: the tool's name.
+   * The kind of the render hint of its calls, at most 128 characters; empty: the tool's name.
    * </pre>
    *
    * <code>string kind = 4;</code>
@@ -81,7 +81,7 @@ public interface ClientToolOrBuilder extends
   java.lang.String getKind();
   /**
    * <pre>
-   * The kind of the render hint of its calls; empty: the tool's name.
+   * The kind of the render hint of its calls, at most 128 characters; empty: the tool's name.
    * </pre>
    *
    * <code>string kind = 4;</code>
@@ -92,7 +92,7 @@ public interface ClientToolOrBuilder extends
 
   /**
    * <pre>
-   * Parameters of the render hint: exact text of a JSON object. Empty: `{}`.
+   * Parameters of the render hint: exact text of a JSON object, at most 256 KiB, 64 levels deep. Empty: `{}`.
    * </pre>
    *
    * <code>string params_json = 5;</code>
@@ -101,7 +101,7 @@ public interface ClientToolOrBuilder extends
   java.lang.String getParamsJson();
   /**
    * <pre>
-   * Parameters of the render hint: exact text of a JSON object. Empty: `{}`.
+   * Parameters of the render hint: exact text of a JSON object, at most 256 KiB, 64 levels deep. Empty: `{}`.
    * </pre>
    *
    * <code>string params_json = 5;</code>

@@ -144,7 +144,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object owner_ = "";
   /**
    * <pre>
-   * The owner; empty: the caller. Another one needs a scope of its own (rule P1).
+   * The owner; empty: the caller. Another one needs a scope of its own (rule P1). At most 128 characters.
    * </pre>
    *
    * <code>string owner = 3;</code>
@@ -165,7 +165,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The owner; empty: the caller. Another one needs a scope of its own (rule P1).
+   * The owner; empty: the caller. Another one needs a scope of its own (rule P1). At most 128 characters.
    * </pre>
    *
    * <code>string owner = 3;</code>
@@ -192,7 +192,7 @@ private static final long serialVersionUID = 0L;
       com.google.protobuf.LazyStringArrayList.emptyList();
   /**
    * <pre>
-   * Other principals that may take part. At most 100.
+   * Other principals that may take part. At most 100, each of at most 128 characters.
    * </pre>
    *
    * <code>repeated string participants = 4;</code>
@@ -204,7 +204,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Other principals that may take part. At most 100.
+   * Other principals that may take part. At most 100, each of at most 128 characters.
    * </pre>
    *
    * <code>repeated string participants = 4;</code>
@@ -215,7 +215,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Other principals that may take part. At most 100.
+   * Other principals that may take part. At most 100, each of at most 128 characters.
    * </pre>
    *
    * <code>repeated string participants = 4;</code>
@@ -227,7 +227,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Other principals that may take part. At most 100.
+   * Other principals that may take part. At most 100, each of at most 128 characters.
    * </pre>
    *
    * <code>repeated string participants = 4;</code>
@@ -1107,7 +1107,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object owner_ = "";
     /**
      * <pre>
-     * The owner; empty: the caller. Another one needs a scope of its own (rule P1).
+     * The owner; empty: the caller. Another one needs a scope of its own (rule P1). At most 128 characters.
      * </pre>
      *
      * <code>string owner = 3;</code>
@@ -1127,7 +1127,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The owner; empty: the caller. Another one needs a scope of its own (rule P1).
+     * The owner; empty: the caller. Another one needs a scope of its own (rule P1). At most 128 characters.
      * </pre>
      *
      * <code>string owner = 3;</code>
@@ -1148,7 +1148,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The owner; empty: the caller. Another one needs a scope of its own (rule P1).
+     * The owner; empty: the caller. Another one needs a scope of its own (rule P1). At most 128 characters.
      * </pre>
      *
      * <code>string owner = 3;</code>
@@ -1165,7 +1165,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The owner; empty: the caller. Another one needs a scope of its own (rule P1).
+     * The owner; empty: the caller. Another one needs a scope of its own (rule P1). At most 128 characters.
      * </pre>
      *
      * <code>string owner = 3;</code>
@@ -1179,7 +1179,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The owner; empty: the caller. Another one needs a scope of its own (rule P1).
+     * The owner; empty: the caller. Another one needs a scope of its own (rule P1). At most 128 characters.
      * </pre>
      *
      * <code>string owner = 3;</code>
@@ -1206,7 +1206,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Other principals that may take part. At most 100.
+     * Other principals that may take part. At most 100, each of at most 128 characters.
      * </pre>
      *
      * <code>repeated string participants = 4;</code>
@@ -1219,7 +1219,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Other principals that may take part. At most 100.
+     * Other principals that may take part. At most 100, each of at most 128 characters.
      * </pre>
      *
      * <code>repeated string participants = 4;</code>
@@ -1230,7 +1230,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Other principals that may take part. At most 100.
+     * Other principals that may take part. At most 100, each of at most 128 characters.
      * </pre>
      *
      * <code>repeated string participants = 4;</code>
@@ -1242,7 +1242,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Other principals that may take part. At most 100.
+     * Other principals that may take part. At most 100, each of at most 128 characters.
      * </pre>
      *
      * <code>repeated string participants = 4;</code>
@@ -1255,7 +1255,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Other principals that may take part. At most 100.
+     * Other principals that may take part. At most 100, each of at most 128 characters.
      * </pre>
      *
      * <code>repeated string participants = 4;</code>
@@ -1274,7 +1274,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Other principals that may take part. At most 100.
+     * Other principals that may take part. At most 100, each of at most 128 characters.
      * </pre>
      *
      * <code>repeated string participants = 4;</code>
@@ -1292,7 +1292,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Other principals that may take part. At most 100.
+     * Other principals that may take part. At most 100, each of at most 128 characters.
      * </pre>
      *
      * <code>repeated string participants = 4;</code>
@@ -1310,7 +1310,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Other principals that may take part. At most 100.
+     * Other principals that may take part. At most 100, each of at most 128 characters.
      * </pre>
      *
      * <code>repeated string participants = 4;</code>
@@ -1325,7 +1325,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Other principals that may take part. At most 100.
+     * Other principals that may take part. At most 100, each of at most 128 characters.
      * </pre>
      *
      * <code>repeated string participants = 4;</code>

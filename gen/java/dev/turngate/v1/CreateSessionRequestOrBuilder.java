@@ -59,7 +59,7 @@ public interface CreateSessionRequestOrBuilder extends
 
   /**
    * <pre>
-   * The owner; empty: the caller. Another one needs a scope of its own (rule P1).
+   * The owner; empty: the caller. Another one needs a scope of its own (rule P1). At most 128 characters.
    * </pre>
    *
    * <code>string owner = 3;</code>
@@ -68,7 +68,7 @@ public interface CreateSessionRequestOrBuilder extends
   java.lang.String getOwner();
   /**
    * <pre>
-   * The owner; empty: the caller. Another one needs a scope of its own (rule P1).
+   * The owner; empty: the caller. Another one needs a scope of its own (rule P1). At most 128 characters.
    * </pre>
    *
    * <code>string owner = 3;</code>
@@ -79,7 +79,7 @@ public interface CreateSessionRequestOrBuilder extends
 
   /**
    * <pre>
-   * Other principals that may take part. At most 100.
+   * Other principals that may take part. At most 100, each of at most 128 characters.
    * </pre>
    *
    * <code>repeated string participants = 4;</code>
@@ -89,7 +89,7 @@ public interface CreateSessionRequestOrBuilder extends
       getParticipantsList();
   /**
    * <pre>
-   * Other principals that may take part. At most 100.
+   * Other principals that may take part. At most 100, each of at most 128 characters.
    * </pre>
    *
    * <code>repeated string participants = 4;</code>
@@ -98,7 +98,7 @@ public interface CreateSessionRequestOrBuilder extends
   int getParticipantsCount();
   /**
    * <pre>
-   * Other principals that may take part. At most 100.
+   * Other principals that may take part. At most 100, each of at most 128 characters.
    * </pre>
    *
    * <code>repeated string participants = 4;</code>
@@ -108,7 +108,7 @@ public interface CreateSessionRequestOrBuilder extends
   java.lang.String getParticipants(int index);
   /**
    * <pre>
-   * Other principals that may take part. At most 100.
+   * Other principals that may take part. At most 100, each of at most 128 characters.
    * </pre>
    *
    * <code>repeated string participants = 4;</code>

@@ -54,7 +54,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object kind_ = "";
   /**
    * <pre>
-   * The application's name for this kind of data.
+   * The application's name for this kind of data. From clients at most 128 characters.
    * </pre>
    *
    * <code>string kind = 1;</code>
@@ -75,7 +75,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The application's name for this kind of data.
+   * The application's name for this kind of data. From clients at most 128 characters.
    * </pre>
    *
    * <code>string kind = 1;</code>
@@ -468,7 +468,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object kind_ = "";
     /**
      * <pre>
-     * The application's name for this kind of data.
+     * The application's name for this kind of data. From clients at most 128 characters.
      * </pre>
      *
      * <code>string kind = 1;</code>
@@ -488,7 +488,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The application's name for this kind of data.
+     * The application's name for this kind of data. From clients at most 128 characters.
      * </pre>
      *
      * <code>string kind = 1;</code>
@@ -509,7 +509,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The application's name for this kind of data.
+     * The application's name for this kind of data. From clients at most 128 characters.
      * </pre>
      *
      * <code>string kind = 1;</code>
@@ -526,7 +526,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The application's name for this kind of data.
+     * The application's name for this kind of data. From clients at most 128 characters.
      * </pre>
      *
      * <code>string kind = 1;</code>
@@ -540,7 +540,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The application's name for this kind of data.
+     * The application's name for this kind of data. From clients at most 128 characters.
      * </pre>
      *
      * <code>string kind = 1;</code>

@@ -12,7 +12,7 @@ public interface DataPartOrBuilder extends
 
   /**
    * <pre>
-   * The application's name for this kind of data.
+   * The application's name for this kind of data. From clients at most 128 characters.
    * </pre>
    *
    * <code>string kind = 1;</code>
@@ -21,7 +21,7 @@ public interface DataPartOrBuilder extends
   java.lang.String getKind();
   /**
    * <pre>
-   * The application's name for this kind of data.
+   * The application's name for this kind of data. From clients at most 128 characters.
    * </pre>
    *
    * <code>string kind = 1;</code>

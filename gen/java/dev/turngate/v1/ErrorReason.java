@@ -51,7 +51,7 @@ public enum ErrorReason
   /**
    * <pre>
    * INVALID_ARGUMENT or RESOURCE_EXHAUSTED. Over a published limit (rule E3). Metadata: `limit` (its name),
-   * `maximum`, `actual`.
+   * `maximum`, `actual`, and `field` where it is the limit of one.
    * </pre>
    *
    * <code>ERROR_REASON_LIMIT_EXCEEDED = 4;</code>
@@ -473,7 +473,7 @@ public enum ErrorReason
   /**
    * <pre>
    * INVALID_ARGUMENT or RESOURCE_EXHAUSTED. Over a published limit (rule E3). Metadata: `limit` (its name),
-   * `maximum`, `actual`.
+   * `maximum`, `actual`, and `field` where it is the limit of one.
    * </pre>
    *
    * <code>ERROR_REASON_LIMIT_EXCEEDED = 4;</code>

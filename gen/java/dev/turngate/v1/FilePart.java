@@ -102,7 +102,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object mediaType_ = "";
   /**
    * <pre>
-   * Its media type, such as `image/png`.
+   * Its media type, such as `image/png`. At most 128 characters.
    * </pre>
    *
    * <code>string media_type = 2;</code>
@@ -123,7 +123,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Its media type, such as `image/png`.
+   * Its media type, such as `image/png`. At most 128 characters.
    * </pre>
    *
    * <code>string media_type = 2;</code>
@@ -149,7 +149,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object name_ = "";
   /**
    * <pre>
-   * A name to show.
+   * A name to show. At most 128 characters.
    * </pre>
    *
    * <code>string name = 3;</code>
@@ -170,7 +170,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * A name to show.
+   * A name to show. At most 128 characters.
    * </pre>
    *
    * <code>string name = 3;</code>
@@ -671,7 +671,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object mediaType_ = "";
     /**
      * <pre>
-     * Its media type, such as `image/png`.
+     * Its media type, such as `image/png`. At most 128 characters.
      * </pre>
      *
      * <code>string media_type = 2;</code>
@@ -691,7 +691,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Its media type, such as `image/png`.
+     * Its media type, such as `image/png`. At most 128 characters.
      * </pre>
      *
      * <code>string media_type = 2;</code>
@@ -712,7 +712,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Its media type, such as `image/png`.
+     * Its media type, such as `image/png`. At most 128 characters.
      * </pre>
      *
      * <code>string media_type = 2;</code>
@@ -729,7 +729,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Its media type, such as `image/png`.
+     * Its media type, such as `image/png`. At most 128 characters.
      * </pre>
      *
      * <code>string media_type = 2;</code>
@@ -743,7 +743,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Its media type, such as `image/png`.
+     * Its media type, such as `image/png`. At most 128 characters.
      * </pre>
      *
      * <code>string media_type = 2;</code>
@@ -763,7 +763,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object name_ = "";
     /**
      * <pre>
-     * A name to show.
+     * A name to show. At most 128 characters.
      * </pre>
      *
      * <code>string name = 3;</code>
@@ -783,7 +783,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * A name to show.
+     * A name to show. At most 128 characters.
      * </pre>
      *
      * <code>string name = 3;</code>
@@ -804,7 +804,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * A name to show.
+     * A name to show. At most 128 characters.
      * </pre>
      *
      * <code>string name = 3;</code>
@@ -821,7 +821,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * A name to show.
+     * A name to show. At most 128 characters.
      * </pre>
      *
      * <code>string name = 3;</code>
@@ -835,7 +835,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * A name to show.
+     * A name to show. At most 128 characters.
      * </pre>
      *
      * <code>string name = 3;</code>

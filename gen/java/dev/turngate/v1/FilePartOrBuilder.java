@@ -32,7 +32,7 @@ public interface FilePartOrBuilder extends
 
   /**
    * <pre>
-   * Its media type, such as `image/png`.
+   * Its media type, such as `image/png`. At most 128 characters.
    * </pre>
    *
    * <code>string media_type = 2;</code>
@@ -41,7 +41,7 @@ public interface FilePartOrBuilder extends
   java.lang.String getMediaType();
   /**
    * <pre>
-   * Its media type, such as `image/png`.
+   * Its media type, such as `image/png`. At most 128 characters.
    * </pre>
    *
    * <code>string media_type = 2;</code>
@@ -52,7 +52,7 @@ public interface FilePartOrBuilder extends
 
   /**
    * <pre>
-   * A name to show.
+   * A name to show. At most 128 characters.
    * </pre>
    *
    * <code>string name = 3;</code>
@@ -61,7 +61,7 @@ public interface FilePartOrBuilder extends
   java.lang.String getName();
   /**
    * <pre>
-   * A name to show.
+   * A name to show. At most 128 characters.
    * </pre>
    *
    * <code>string name = 3;</code>

@@ -154,7 +154,7 @@ private static final long serialVersionUID = 0L;
   private java.util.List<dev.turngate.v1.Part> parts_;
   /**
    * <pre>
-   * The content: text, files and data only (rule T1).
+   * The content: text, files and data only (rule T1). At most 100 parts.
    * </pre>
    *
    * <code>repeated .turngate.v1.Part parts = 3;</code>
@@ -165,7 +165,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The content: text, files and data only (rule T1).
+   * The content: text, files and data only (rule T1). At most 100 parts.
    * </pre>
    *
    * <code>repeated .turngate.v1.Part parts = 3;</code>
@@ -177,7 +177,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The content: text, files and data only (rule T1).
+   * The content: text, files and data only (rule T1). At most 100 parts.
    * </pre>
    *
    * <code>repeated .turngate.v1.Part parts = 3;</code>
@@ -188,7 +188,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The content: text, files and data only (rule T1).
+   * The content: text, files and data only (rule T1). At most 100 parts.
    * </pre>
    *
    * <code>repeated .turngate.v1.Part parts = 3;</code>
@@ -199,7 +199,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The content: text, files and data only (rule T1).
+   * The content: text, files and data only (rule T1). At most 100 parts.
    * </pre>
    *
    * <code>repeated .turngate.v1.Part parts = 3;</code>
@@ -1175,7 +1175,7 @@ private static final long serialVersionUID = 0L;
 
     /**
      * <pre>
-     * The content: text, files and data only (rule T1).
+     * The content: text, files and data only (rule T1). At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 3;</code>
@@ -1189,7 +1189,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The content: text, files and data only (rule T1).
+     * The content: text, files and data only (rule T1). At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 3;</code>
@@ -1203,7 +1203,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The content: text, files and data only (rule T1).
+     * The content: text, files and data only (rule T1). At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 3;</code>
@@ -1217,7 +1217,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The content: text, files and data only (rule T1).
+     * The content: text, files and data only (rule T1). At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 3;</code>
@@ -1238,7 +1238,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The content: text, files and data only (rule T1).
+     * The content: text, files and data only (rule T1). At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 3;</code>
@@ -1256,7 +1256,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The content: text, files and data only (rule T1).
+     * The content: text, files and data only (rule T1). At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 3;</code>
@@ -1276,7 +1276,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The content: text, files and data only (rule T1).
+     * The content: text, files and data only (rule T1). At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 3;</code>
@@ -1297,7 +1297,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The content: text, files and data only (rule T1).
+     * The content: text, files and data only (rule T1). At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 3;</code>
@@ -1315,7 +1315,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The content: text, files and data only (rule T1).
+     * The content: text, files and data only (rule T1). At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 3;</code>
@@ -1333,7 +1333,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The content: text, files and data only (rule T1).
+     * The content: text, files and data only (rule T1). At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 3;</code>
@@ -1352,7 +1352,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The content: text, files and data only (rule T1).
+     * The content: text, files and data only (rule T1). At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 3;</code>
@@ -1369,7 +1369,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The content: text, files and data only (rule T1).
+     * The content: text, files and data only (rule T1). At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 3;</code>
@@ -1386,7 +1386,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The content: text, files and data only (rule T1).
+     * The content: text, files and data only (rule T1). At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 3;</code>
@@ -1397,7 +1397,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The content: text, files and data only (rule T1).
+     * The content: text, files and data only (rule T1). At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 3;</code>
@@ -1411,7 +1411,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The content: text, files and data only (rule T1).
+     * The content: text, files and data only (rule T1). At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 3;</code>
@@ -1426,7 +1426,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The content: text, files and data only (rule T1).
+     * The content: text, files and data only (rule T1). At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 3;</code>
@@ -1437,7 +1437,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The content: text, files and data only (rule T1).
+     * The content: text, files and data only (rule T1). At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 3;</code>
@@ -1449,7 +1449,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The content: text, files and data only (rule T1).
+     * The content: text, files and data only (rule T1). At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 3;</code>

@@ -52,7 +52,7 @@ public interface SendMessageRequestOrBuilder extends
 
   /**
    * <pre>
-   * The content: text, files and data only (rule T1).
+   * The content: text, files and data only (rule T1). At most 100 parts.
    * </pre>
    *
    * <code>repeated .turngate.v1.Part parts = 3;</code>
@@ -61,7 +61,7 @@ public interface SendMessageRequestOrBuilder extends
       getPartsList();
   /**
    * <pre>
-   * The content: text, files and data only (rule T1).
+   * The content: text, files and data only (rule T1). At most 100 parts.
    * </pre>
    *
    * <code>repeated .turngate.v1.Part parts = 3;</code>
@@ -69,7 +69,7 @@ public interface SendMessageRequestOrBuilder extends
   dev.turngate.v1.Part getParts(int index);
   /**
    * <pre>
-   * The content: text, files and data only (rule T1).
+   * The content: text, files and data only (rule T1). At most 100 parts.
    * </pre>
    *
    * <code>repeated .turngate.v1.Part parts = 3;</code>
@@ -77,7 +77,7 @@ public interface SendMessageRequestOrBuilder extends
   int getPartsCount();
   /**
    * <pre>
-   * The content: text, files and data only (rule T1).
+   * The content: text, files and data only (rule T1). At most 100 parts.
    * </pre>
    *
    * <code>repeated .turngate.v1.Part parts = 3;</code>
@@ -86,7 +86,7 @@ public interface SendMessageRequestOrBuilder extends
       getPartsOrBuilderList();
   /**
    * <pre>
-   * The content: text, files and data only (rule T1).
+   * The content: text, files and data only (rule T1). At most 100 parts.
    * </pre>
    *
    * <code>repeated .turngate.v1.Part parts = 3;</code>

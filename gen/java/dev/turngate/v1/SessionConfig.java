@@ -7,7 +7,7 @@ package dev.turngate.v1;
 
 /**
  * <pre>
- * What a session was created with. Runs keep what they were started with (rule R7).
+ * What a session was created with. Runs keep what they were started with (rule R7). At most 900 KiB in all.
  * </pre>
  *
  * Protobuf type {@code turngate.v1.SessionConfig}
@@ -72,7 +72,8 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object agent_ = "";
   /**
    * <pre>
-   * The agent that replies, one of those that a runner describes. Empty: the broker's default agent.
+   * The agent that replies, one of those that a runner describes; at most 128 characters. Empty: the broker's
+   * default agent.
    * </pre>
    *
    * <code>string agent = 1;</code>
@@ -93,7 +94,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The agent that replies, one of those that a runner describes. Empty: the broker's default agent.
+   * The agent that replies, one of those that a runner describes; at most 128 characters. Empty: the broker's
+   * default agent.
    * </pre>
    *
    * <code>string agent = 1;</code>
@@ -930,7 +932,7 @@ java.lang.String defaultValue) {
   }
   /**
    * <pre>
-   * What a session was created with. Runs keep what they were started with (rule R7).
+   * What a session was created with. Runs keep what they were started with (rule R7). At most 900 KiB in all.
    * </pre>
    *
    * Protobuf type {@code turngate.v1.SessionConfig}
@@ -1343,7 +1345,8 @@ java.lang.String defaultValue) {
     private java.lang.Object agent_ = "";
     /**
      * <pre>
-     * The agent that replies, one of those that a runner describes. Empty: the broker's default agent.
+     * The agent that replies, one of those that a runner describes; at most 128 characters. Empty: the broker's
+     * default agent.
      * </pre>
      *
      * <code>string agent = 1;</code>
@@ -1363,7 +1366,8 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * The agent that replies, one of those that a runner describes. Empty: the broker's default agent.
+     * The agent that replies, one of those that a runner describes; at most 128 characters. Empty: the broker's
+     * default agent.
      * </pre>
      *
      * <code>string agent = 1;</code>
@@ -1384,7 +1388,8 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * The agent that replies, one of those that a runner describes. Empty: the broker's default agent.
+     * The agent that replies, one of those that a runner describes; at most 128 characters. Empty: the broker's
+     * default agent.
      * </pre>
      *
      * <code>string agent = 1;</code>
@@ -1401,7 +1406,8 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * The agent that replies, one of those that a runner describes. Empty: the broker's default agent.
+     * The agent that replies, one of those that a runner describes; at most 128 characters. Empty: the broker's
+     * default agent.
      * </pre>
      *
      * <code>string agent = 1;</code>
@@ -1415,7 +1421,8 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * The agent that replies, one of those that a runner describes. Empty: the broker's default agent.
+     * The agent that replies, one of those that a runner describes; at most 128 characters. Empty: the broker's
+     * default agent.
      * </pre>
      *
      * <code>string agent = 1;</code>

@@ -12,7 +12,8 @@ public interface SessionConfigOrBuilder extends
 
   /**
    * <pre>
-   * The agent that replies, one of those that a runner describes. Empty: the broker's default agent.
+   * The agent that replies, one of those that a runner describes; at most 128 characters. Empty: the broker's
+   * default agent.
    * </pre>
    *
    * <code>string agent = 1;</code>
@@ -21,7 +22,8 @@ public interface SessionConfigOrBuilder extends
   java.lang.String getAgent();
   /**
    * <pre>
-   * The agent that replies, one of those that a runner describes. Empty: the broker's default agent.
+   * The agent that replies, one of those that a runner describes; at most 128 characters. Empty: the broker's
+   * default agent.
    * </pre>
    *
    * <code>string agent = 1;</code>

@@ -198,7 +198,7 @@ private static final long serialVersionUID = 0L;
   private java.util.List<dev.turngate.v1.Part> parts_;
   /**
    * <pre>
-   * The new content: text, files and data only.
+   * The new content: text, files and data only. At most 100 parts.
    * </pre>
    *
    * <code>repeated .turngate.v1.Part parts = 4;</code>
@@ -209,7 +209,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The new content: text, files and data only.
+   * The new content: text, files and data only. At most 100 parts.
    * </pre>
    *
    * <code>repeated .turngate.v1.Part parts = 4;</code>
@@ -221,7 +221,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The new content: text, files and data only.
+   * The new content: text, files and data only. At most 100 parts.
    * </pre>
    *
    * <code>repeated .turngate.v1.Part parts = 4;</code>
@@ -232,7 +232,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The new content: text, files and data only.
+   * The new content: text, files and data only. At most 100 parts.
    * </pre>
    *
    * <code>repeated .turngate.v1.Part parts = 4;</code>
@@ -243,7 +243,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The new content: text, files and data only.
+   * The new content: text, files and data only. At most 100 parts.
    * </pre>
    *
    * <code>repeated .turngate.v1.Part parts = 4;</code>
@@ -1033,7 +1033,7 @@ private static final long serialVersionUID = 0L;
 
     /**
      * <pre>
-     * The new content: text, files and data only.
+     * The new content: text, files and data only. At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 4;</code>
@@ -1047,7 +1047,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The new content: text, files and data only.
+     * The new content: text, files and data only. At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 4;</code>
@@ -1061,7 +1061,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The new content: text, files and data only.
+     * The new content: text, files and data only. At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 4;</code>
@@ -1075,7 +1075,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The new content: text, files and data only.
+     * The new content: text, files and data only. At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 4;</code>
@@ -1096,7 +1096,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The new content: text, files and data only.
+     * The new content: text, files and data only. At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 4;</code>
@@ -1114,7 +1114,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The new content: text, files and data only.
+     * The new content: text, files and data only. At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 4;</code>
@@ -1134,7 +1134,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The new content: text, files and data only.
+     * The new content: text, files and data only. At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 4;</code>
@@ -1155,7 +1155,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The new content: text, files and data only.
+     * The new content: text, files and data only. At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 4;</code>
@@ -1173,7 +1173,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The new content: text, files and data only.
+     * The new content: text, files and data only. At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 4;</code>
@@ -1191,7 +1191,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The new content: text, files and data only.
+     * The new content: text, files and data only. At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 4;</code>
@@ -1210,7 +1210,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The new content: text, files and data only.
+     * The new content: text, files and data only. At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 4;</code>
@@ -1227,7 +1227,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The new content: text, files and data only.
+     * The new content: text, files and data only. At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 4;</code>
@@ -1244,7 +1244,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The new content: text, files and data only.
+     * The new content: text, files and data only. At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 4;</code>
@@ -1255,7 +1255,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The new content: text, files and data only.
+     * The new content: text, files and data only. At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 4;</code>
@@ -1269,7 +1269,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The new content: text, files and data only.
+     * The new content: text, files and data only. At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 4;</code>
@@ -1284,7 +1284,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The new content: text, files and data only.
+     * The new content: text, files and data only. At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 4;</code>
@@ -1295,7 +1295,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The new content: text, files and data only.
+     * The new content: text, files and data only. At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 4;</code>
@@ -1307,7 +1307,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The new content: text, files and data only.
+     * The new content: text, files and data only. At most 100 parts.
      * </pre>
      *
      * <code>repeated .turngate.v1.Part parts = 4;</code>

@@ -72,7 +72,7 @@ public interface UpdateHeldMessageRequestOrBuilder extends
 
   /**
    * <pre>
-   * The new content: text, files and data only.
+   * The new content: text, files and data only. At most 100 parts.
    * </pre>
    *
    * <code>repeated .turngate.v1.Part parts = 4;</code>
@@ -81,7 +81,7 @@ public interface UpdateHeldMessageRequestOrBuilder extends
       getPartsList();
   /**
    * <pre>
-   * The new content: text, files and data only.
+   * The new content: text, files and data only. At most 100 parts.
    * </pre>
    *
    * <code>repeated .turngate.v1.Part parts = 4;</code>
@@ -89,7 +89,7 @@ public interface UpdateHeldMessageRequestOrBuilder extends
   dev.turngate.v1.Part getParts(int index);
   /**
    * <pre>
-   * The new content: text, files and data only.
+   * The new content: text, files and data only. At most 100 parts.
    * </pre>
    *
    * <code>repeated .turngate.v1.Part parts = 4;</code>
@@ -97,7 +97,7 @@ public interface UpdateHeldMessageRequestOrBuilder extends
   int getPartsCount();
   /**
    * <pre>
-   * The new content: text, files and data only.
+   * The new content: text, files and data only. At most 100 parts.
    * </pre>
    *
    * <code>repeated .turngate.v1.Part parts = 4;</code>
@@ -106,7 +106,7 @@ public interface UpdateHeldMessageRequestOrBuilder extends
       getPartsOrBuilderList();
   /**
    * <pre>
-   * The new content: text, files and data only.
+   * The new content: text, files and data only. At most 100 parts.
    * </pre>
    *
    * <code>repeated .turngate.v1.Part parts = 4;</code>
