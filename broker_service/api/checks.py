@@ -54,14 +54,6 @@ def characters(field: str, limit: str, text: str, maximum: int) -> str:
     return text
 
 
-def characters(field: str, limit: str, text: str, maximum: int) -> str:
-    """At most `maximum` characters, as names and titles are counted. Refuses with LIMIT_EXCEEDED
-    (E3)."""
-    if len(text) > maximum:
-        raise over(field, limit, maximum, len(text))
-    return text
-
-
 _E = TypeVar("_E", bound=Enum)
 
 

@@ -43,9 +43,10 @@ MAX_LABELS = 32
 MAX_PARTICIPANTS = 100
 MAX_NAME = 128
 MAX_TITLE = 256
-MAX_TITLE = 256
 MAX_SHORT_TEXT = 4 * 1024
 MAX_LINK = 2 * 1024
+MAX_CONFIG_BYTES = 900 * 1024
+"""What is told with a session has to fit into one message, which is 1 MiB or so at most."""
 
 FIXED_LIMITS = {
     "parts": (MAX_PARTS, "parts"),
@@ -59,11 +60,10 @@ FIXED_LIMITS = {
     "short_text": (MAX_SHORT_TEXT, "bytes"),
     "link": (MAX_LINK, "bytes"),
     "schema_bytes": (MAX_SCHEMA_BYTES, "bytes"),
+    "config_bytes": (MAX_CONFIG_BYTES, "bytes"),
     "import_bytes": (IMPORT_BYTES, "bytes"),
 }
 """Limits that are no settings, with their units: published beside those that are (E3)."""
-MAX_CONFIG_BYTES = 900 * 1024
-"""What is told with a session has to fit into one message, which is 1 MiB or so at most."""
 
 
 def create_session(
@@ -77,8 +77,6 @@ def create_session(
     if request.session_id:
         session_id = checks.identifier("session_id", request.session_id)
     checks.count("participants", "participants", request.participants, MAX_PARTICIPANTS)
-    for index, participant in enumerate(request.participants):
-        checks.characters(f"participants[{index}]", "name", participant, MAX_NAME)
     for index, participant in enumerate(request.participants):
         checks.characters(f"participants[{index}]", "name", participant, MAX_NAME)
     checks.characters("owner", "name", request.owner, MAX_NAME)
