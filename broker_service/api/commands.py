@@ -28,7 +28,6 @@ from broker_service.domain.model import (
 from broker_service.domain.sessions import CreateSession
 from broker_service.domain.settlement import SettleToolCall
 from broker_service.encoding import from_proto
-from broker_service.export import IMPORT_BYTES
 from broker_service.sessions import mint
 from turngate.v1 import broker_pb2, message_pb2
 from turngate_core.errors import Reason, Refusal, invalid_field
@@ -47,23 +46,6 @@ MAX_SHORT_TEXT = 4 * 1024
 MAX_LINK = 2 * 1024
 MAX_CONFIG_BYTES = 900 * 1024
 """What is told with a session has to fit into one message, which is 1 MiB or so at most."""
-
-FIXED_LIMITS = {
-    "parts": (MAX_PARTS, "parts"),
-    "first_messages": (MAX_FIRST_MESSAGES, "messages"),
-    "client_tools": (MAX_CLIENT_TOOLS, "tools"),
-    "rules": (MAX_RULES, "rules"),
-    "labels": (MAX_LABELS, "labels"),
-    "participants": (MAX_PARTICIPANTS, "principals"),
-    "name": (MAX_NAME, "characters"),
-    "title": (MAX_TITLE, "characters"),
-    "short_text": (MAX_SHORT_TEXT, "bytes"),
-    "link": (MAX_LINK, "bytes"),
-    "schema_bytes": (MAX_SCHEMA_BYTES, "bytes"),
-    "config_bytes": (MAX_CONFIG_BYTES, "bytes"),
-    "import_bytes": (IMPORT_BYTES, "bytes"),
-}
-"""Limits that are no settings, with their units: published beside those that are (E3)."""
 
 
 def create_session(

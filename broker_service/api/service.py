@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker_service.api.commands import FIXED_LIMITS
 from broker_service.api.file_calls import FileCalls
 from broker_service.api.interaction_calls import InteractionCalls
 from broker_service.api.not_built import NOT_IMPLEMENTED
@@ -44,7 +43,7 @@ class BrokerApi(SessionCalls, WatchCalls, InteractionCalls, RunCalls, FileCalls)
 
 
 def _published(settings: BrokerSettings) -> list[broker_pb2.Limit]:
-    """The settings that are limits of requests, and the limits that are fixed, with units (E3)."""
+    """Every whole-number setting that is a limit of requests, with its unit (E3)."""
     units = {
         "json_bytes": "bytes",
         "json_depth": "levels",
@@ -61,7 +60,4 @@ def _published(settings: BrokerSettings) -> list[broker_pb2.Limit]:
     return [
         broker_pb2.Limit(name=name, value=getattr(settings, name), unit=unit)
         for name, unit in units.items()
-    ] + [
-        broker_pb2.Limit(name=name, value=value, unit=unit)
-        for name, (value, unit) in FIXED_LIMITS.items()
     ]
