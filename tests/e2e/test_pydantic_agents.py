@@ -17,6 +17,9 @@ from tests.providers.script import Request, Silence, Step, ToolCall, answer, in_
 from tests.providers.server import ProviderServer, serving
 from turngate.v1 import interaction_pb2, message_pb2, session_pb2
 
+# What is tried here is the runner, which has no store; to start it takes seconds of imports each time.
+pytestmark = pytest.mark.store("sqlite")
+
 AGENTS = Path(__file__).parent / "served_agents.py"
 SEAT = '{"seat":"4A"}'
 
