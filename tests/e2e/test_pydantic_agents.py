@@ -17,7 +17,7 @@ from tests.providers.script import Request, Silence, Step, ToolCall, answer, in_
 from tests.providers.server import ProviderServer, serving
 from turngate.v1 import interaction_pb2, message_pb2, session_pb2
 
-# What is tried here is the runner, which has no store; to start it takes seconds of imports each time.
+# What is tried here is the runner, which has no store; each start of it takes seconds of imports.
 pytestmark = pytest.mark.store("sqlite")
 
 AGENTS = Path(__file__).parent / "served_agents.py"
